@@ -1,8 +1,9 @@
 """Compare our formulas of the optimum with the closed forms of papers, as functions of e^ε.
 
-Both are rational functions of E = e^ε. A verdict compares their polynomials, so it holds for every
-ε and not only at sampled values. Each `compare_...` function makes the rows of one artifact of
-declared/formulas.toml; a "piece" is an interval of ε (or δ) on which one formula holds.
+Both are rational functions of E = e^ε. For example, ours and that of randomized response for three
+answers are 2/(E + 2). A verdict compares their polynomials, so it holds for every ε and not only at
+sampled values. Each `compare_...` function makes the rows of one artifact of
+declared/formulas.toml. A "piece" is an interval of ε (or δ) on which one formula holds.
 
     artifact             closed forms
     single_distance      SD of Kadam et al.: Lemma 3 (pure), (1 - δ) times it (DP), Theorem 2 (PDP
@@ -58,20 +59,24 @@ if TYPE_CHECKING:
 # The columns of verdicts.
 _VERDICT_COLUMNS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")
 
-# The powers of losses that are powers of the error.
-_LOSS_POWERS = {"absolute": 1, "squared": 2}
+# The exponents of losses |error|^exponent. Other losses are 1 for every wrong output.
+_LOSS_EXPONENTS = {"absolute": 1, "squared": 2}
 
-_MAX_DENOMINATOR = 10**9  # The middle of a region is rounded to a fraction with this denominator.
+_MAX_DENOMINATOR = 10**9  # The middle of a region is rounded to a denominator up to this one.
+_MAX_INNER_DISTANCE = 2  # An inner point is chosen at most this far above the start, in ε.
 
 
 def _compare_values(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
-    """Return "equal" if both have the same functions in the same order, else "DIFFERS"."""
+    """Return "equal" if both have the same functions in the same order, else "DIFFERS".
+
+    None, the value of a piece without a mechanism, differs from every function.
+    """
     is_equal = len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs))
     return "equal" if is_equal else "DIFFERS"
 
 
 def _list_piece_values(solved_formula: Formula) -> list[Affine | None]:
-    """Return the values of the pieces of a formula."""
+    """Return the optimum on each piece of a formula, a function of E; None without a mechanism."""
     return [piece.value for piece in solved_formula.pieces]
 
 
@@ -112,7 +117,10 @@ def compare_single_distance(n: Sequence[int], epsilon: float) -> Iterator[Row]:
 
 
 def _compare_theorem2(question: ModuloNoise, cycle: int, epsilon: float) -> Row:
-    """Compare the pieces of a PDP formula and their ends with Theorem 2."""
+    """Compare the pieces of a PDP formula with Theorem 2: their values, and their upper ends in δ.
+
+    Returns the columns "theorem 2" and "pieces" of `compare_single_distance`.
+    """
     printed_formula = rational_forms.theorem2(cycle)
     solved_formula = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
     ends = [piece.delta[1] for piece in solved_formula.pieces]
@@ -159,9 +167,10 @@ def compare_bounded_difference(n: Sequence[int], epsilon: float) -> Iterator[Row
 
 
 def _check_theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) -> Row:
-    """Return the number of correct flat regions, and the first wrong one.
+    """Compare the flat regions of the printed Theorem 3 with the optimum in their middles.
 
-    The first wrong region has its δ, the printed formula, and the optimum.
+    Returns the columns "theorem 3" (the verdict) and "right regions" (the number of correct regions
+    before the first wrong one). For a wrong region also from_delta, to_delta, printed and optimum.
     """
     printed_regions = staircases(n, mu_bar, epsilon)
     regions = [region for region in printed_regions if region.h and region.lower < region.upper]
@@ -210,11 +219,15 @@ def compare_responses(n: Sequence[int]) -> Iterator[Row]:
 
     Args:
         n: The smallest and the largest number of answers.
+
+    Yields:
+        answers (their number), from_epsilon, to_epsilon (None: no end), formula and verdict.
     """
     first, last = n
     for count in range(first, last + 1):
         solved_formula = formula(FiniteQuery(range(count), neighbours="all"), loss="error-rate")
         matrix = _weighted_loss_matrix(range(count), range(count), "error-rate")
+        # There is one piece, so any e^ε > 1 gives the same closed form.
         theirs = [rational_forms.bins_loss(matrix, Fraction(2))]
         yield from _make_piece_rows(solved_formula, theirs, {"answers": count})
 
@@ -226,6 +239,9 @@ def compare_bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> 
         labels: The smallest and the largest label: "0..6".
         outputs: Sets of outputs, each as text: "0,3,6".
         losses: Names of losses, such as "absolute".
+
+    Yields:
+        outputs, loss, from_epsilon, to_epsilon (None: no end), formula and verdict.
     """
     low, high = map(int, labels.split(".."))
     for text in outputs:
@@ -281,30 +297,39 @@ def compare_quantizer(outputs: str, knots: Sequence[int]) -> Iterator[Row]:
 def _weighted_loss_matrix(
     answers: Iterable[int], outputs: Iterable[Any], loss: str
 ) -> list[list[Fraction]]:
-    """Return p_y ℓ(y, o) for a uniform prior: rows are answers, columns outputs."""
-    columns = [*outputs]
-    rows = [*answers]
-    power = _LOSS_POWERS.get(loss)
-    return [[_error_loss(y - o, power) / len(rows) for o in columns] for y in rows]
+    """Return the loss of output o at answer y times the probability of y under a uniform prior.
+
+    Rows are answers, columns outputs.
+    """
+    output_list = [*outputs]
+    answer_list = [*answers]
+    weight = Fraction(1, len(answer_list))
+    return [[weight * _error_loss(y - o, loss) for o in output_list] for y in answer_list]
 
 
-def _error_loss(error: Any, power: int | None) -> Fraction:
-    """Return the power of an error, or without a power whether there is an error."""
-    return Fraction(error != 0) if power is None else abs(Fraction(error)) ** power
+def _error_loss(error: Any, loss: str) -> Fraction:
+    """Return the exact loss of an error: |error|, error², or 1 for every error that is not 0."""
+    exponent = _LOSS_EXPONENTS.get(loss)
+    if exponent is None:
+        return Fraction(error != 0)
+    return abs(Fraction(error)) ** exponent
 
 
 def _choose_inner_point(piece: Any) -> Fraction:
-    """Return a rational e^ε inside a piece."""
+    """Return a rational e^ε inside a piece (`workbench.formulas.pieces.Piece`)."""
     start, end = piece.epsilon
     low = Fraction(math.exp(start))
-    high = Fraction(math.exp(min(end, start + 2)))
+    high = Fraction(math.exp(min(end, start + _MAX_INNER_DISTANCE)))
     return (low + high) / 2
 
 
 def _make_piece_rows(
     solved_formula: Formula, theirs: Sequence[Affine], labels: Row
 ) -> Iterator[Row]:
-    """Yield a row for every piece of a formula, compared with a closed form."""
+    """Yield a row for every piece of a formula, compared with the closed form for this piece.
+
+    `labels` are the first columns of each row.
+    """
     for piece, closed_form in zip(solved_formula.pieces, theirs, strict=True):
         low, high = piece.epsilon
         yield {
@@ -323,7 +348,8 @@ def summarise_verdicts(table: pd.DataFrame) -> Row:
         table: The table of an artifact.
 
     Returns:
-        "verdicts": one text for the caption.
+        "verdicts": a text for the caption, such as "lemma 4: 28 equal; theorem 3: 20 equal, 1
+        REFUTED".
     """
     parts = []
     for column in _VERDICT_COLUMNS:

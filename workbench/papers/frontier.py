@@ -1,9 +1,10 @@
 """Compute the curves, maps and tables of results/frontier with `workbench.frontier`.
 
-These are not figures of a paper. They combine the models and baselines of all papers.
-declared/frontier.toml has the runs of `wb.frontier` and, for each artifact, its run and the plot of
-the run. Artifacts of the same run share its computation. Seconds are not written, so a table is the
-same every time.
+These are not figures of a paper. They combine the models and baselines of all papers. A frontier is
+the optimum as a function of the budget. declared/frontier.toml has the arguments of each run of
+`wb.frontier`. For each artifact it has the name of its run, its curves, and one of the plots that
+the run can draw. Artifacts of the same run share its computation. Seconds are not written, so a
+table is the same every time.
 """
 
 from __future__ import annotations
@@ -40,11 +41,14 @@ if TYPE_CHECKING:
 DATA = Path(__file__).with_name("data")
 
 _TIME_LIMIT_SECONDS = 600  # No class takes this long, so the table is the same every time.
-_PROBABILITY_DIGITS = 5  # Probabilities are rounded to these digits, which solvers determine.
-_LOSS_DIGITS = 5  # Losses of recommended classes are rounded to this many digits.
-_DP_DELTA_DIGITS = 6  # The column dp_delta is rounded to this many digits.
 
-# The statuses of budgets that no parameter or no code meets. They are answers, not failures.
+# Results are rounded to these significant digits, which are the same with every solver and machine.
+_PROBABILITY_DIGITS = 5  # Probabilities of the outputs of the city map.
+_LOSS_DIGITS = 5  # Losses of recommended classes.
+_DP_DELTA_DIGITS = 6  # The column dp_delta.
+
+# Statuses of budgets for which a mechanism does not exist or is not defined. They are answers, not
+# failures.
 _EXPECTED_STATUSES = ("not applicable", "infeasible", "unreachable")
 
 
@@ -56,7 +60,7 @@ def _require_complete(result: Result) -> pd.DataFrame:
 
 
 def _resolve_places(arguments: Values) -> Record:
-    """Return arguments with the path of the file of places, which is in this package."""
+    """Return arguments with the full path of the file of `places`, which is in `DATA`."""
     resolved_arguments = {**arguments}
     if "places" in resolved_arguments:
         resolved_arguments["places"] = str(DATA / resolved_arguments["places"])
@@ -64,20 +68,26 @@ def _resolve_places(arguments: Values) -> Record:
 
 
 @lru_cache
-def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
-    """Return a frontier and its table. Raises WorkbenchError if a budget failed."""
-    declaration = read_declaration("frontier")["frontiers"][kind]
+def _compute_frontier(run_name: str, full: bool) -> tuple[Result, pd.DataFrame]:
+    """Return a declared frontier and its rounded table. Raises WorkbenchError if a budget failed.
+
+    run_name: a key of [frontiers] in declared/frontier.toml. Without an entry `family`, it is the
+    name of the family.
+    """
+    declaration = read_declaration("frontier")["frontiers"][run_name]
     arguments = _resolve_places(select_arguments(declaration, full))
-    result = frontier(declaration.get("family", kind), **arguments)
+    result = frontier(declaration.get("family", run_name), **arguments)
     table = _require_complete(result)
+
     has_failed = table["objective"].isna() & table["failure"].notna()
     failed_rows = table[has_failed & ~table["status"].isin(_EXPECTED_STATUSES)]
     if len(failed_rows):
         message = failed_rows["failure"].iloc[0]
-        raise WorkbenchError(f"The {kind} frontier has a row that failed: {message}")
+        raise WorkbenchError(f"The {run_name} frontier has a row that failed: {message}")
+
     table = table.drop(columns=["seconds", *declaration.get("dropped_columns", [])])
-    if kind == "labels":
-        # Several laws may be optimal, and they may use different numbers of outputs.
+    if run_name == "labels":
+        # Several mechanisms may be optimal, and they may use different numbers of outputs.
         table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
         digits = min(declaration.get("digits", SIGNIFICANT_DIGITS), SIGNIFICANT_DIGITS)
@@ -91,7 +101,7 @@ def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
 
 
 def _make_frontier_artifact(name: str, full: bool) -> Artifact:
-    """Make an artifact of a frontier."""
+    """Make an artifact of a frontier: some of its curves as a table, and one of its plots."""
     declaration = read_declaration("frontier")[name]
     result, rows = _compute_frontier(declaration["frontier"], full)
     selected_rows = rows[rows["curve"].isin(declaration["curves"])]
@@ -102,38 +112,45 @@ def _make_frontier_artifact(name: str, full: bool) -> Artifact:
         assert figure
         return figure
 
-    laws = ""
+    # The caption ends with this sentence, if closed forms exist.
+    agreement = ""
     if "oracle_agrees" in table:
         verdicts = table["oracle_agrees"].dropna()
         if len(verdicts):
             agreeing = int(verdicts.sum())
-            laws = f" Closed forms agree with {agreeing} of {len(verdicts)} solver runs."
-    return make_artifact("frontier", name, table, draw=draw, laws=laws)
+            agreement = f" Closed forms agree with {agreeing} of {len(verdicts)} solver runs."
+    return make_artifact("frontier", name, table, draw=draw, laws=agreement)
 
 
 def _make_city_map(full: bool) -> Artifact:
-    """Make the maps of the outputs of the optimal channel: of all people, and of one place."""
+    """Make maps of a city: the prior, and the published places of all people and of one place.
+
+    The channel is optimal for the places and the prior of the declaration. The "one place" is the
+    place with the largest prior.
+    """
     declaration = read_declaration("frontier")["city_map"]
     city_design = design("channel", **_resolve_places(select_arguments(declaration, full)))
     question = city_design.question
     channel = city_design.mechanism.matrix
     prior = np.array([float(probability) for probability in question.prior])
-    likeliest = int(prior.argmax())
+    likeliest_index = int(prior.argmax())
+
     places = [[float(coordinate) for coordinate in place] for place in question.inputs]
-    columns = {
+    probabilities_by_column = {
         "prior": prior,
         "published": prior @ channel,
-        "from_the_likeliest": channel[likeliest],
+        "from_the_likeliest": channel[likeliest_index],
     }
     table = pd.DataFrame(places, columns=["x", "y"])
-    for column, probabilities in columns.items():
+    for column, probabilities in probabilities_by_column.items():
         table[column] = [
             round_to_digits(float(value), _PROBABILITY_DIGITS) for value in probabilities
         ]
 
     def draw(_: pd.DataFrame) -> Figure:
         titles = ("prior", "published", "published from the cross")
-        return draw_place_maps(places, [*columns.values()], titles, places[likeliest])
+        maps = [*probabilities_by_column.values()]
+        return draw_place_maps(places, maps, titles, places[likeliest_index])
 
     return make_artifact(
         "frontier",
@@ -157,6 +174,7 @@ def _make_budgets(full: bool) -> Artifact:
             **query, epsilon=epsilon, delta=delta, time_limit=_TIME_LIMIT_SECONDS
         )
         classes = _require_complete(recommendation)
+
         description = ", ".join(f"{name} {value}" for name, value in query.items())
         classes = classes[classes["objective"].notna()].assign(
             query=description, epsilon=epsilon, delta=delta

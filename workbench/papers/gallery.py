@@ -4,6 +4,16 @@ The gallery is written as Markdown (README.md) and as one HTML page that needs n
 the same sections, which are assembled from the files that a reproduction writes
 (results/<paper>/<artifact>.json, errata.json). The HTML page contains the pictures as SVG, which
 grow on a click, and the data as tables that can be saved. Markdown links to the files.
+
+A section is a dictionary with a title and parts, and a paper has "level" 1. For example:
+
+    {"title": "Fig. 2", "parts": [
+        {"kind": "image", "title": "Fig. 2", "svg": "<svg ...", "file": "dql/fig2.png"},
+        {"kind": "text", "text": "Computed at ε = 1."},
+        {"kind": "cells", "title": "", "heads": ["x", "y"], "rows": [["0", "1"]]}]}
+
+The kind "numbers" is a table that is shown on a click. A part may have "markdown", its text in
+Markdown, and "links", which only Markdown shows.
 """
 
 from __future__ import annotations
@@ -34,6 +44,8 @@ _ERRATA_KEYS = {
 }
 # The columns of a table of comparisons.
 _COMPARISON_KEYS = ("what", "place", "printed", "ours", "difference", "verdict", "remark")
+# The heads of that table.
+_COMPARISON_HEADS = ("quantity", *_COMPARISON_KEYS[1:])
 
 _MAX_OPEN_COMPARISONS = 12  # A longer table of comparisons is shown on a click.
 _MAX_OPEN_ROWS = 40  # A longer table of data is shown on a click.
@@ -76,6 +88,10 @@ def summarise_agreement(records: Sequence[Row]) -> str:
     Args:
         records: The comparisons as records (`Comparison.to_record`). Only "verdict" and "apart" are
             used.
+
+    Returns:
+        A text without a full stop, such as "9 of 10 printed numbers agree, 1 differ because of an
+        erratum".
     """
     verdicts_by_reason: dict[str, list[str]] = {}
     for record in sorted(records, key=lambda record: bool(record.get("apart"))):
@@ -87,37 +103,42 @@ def summarise_agreement(records: Sequence[Row]) -> str:
 
 
 def _count_verdicts(quantity: str, verdicts: Sequence[str]) -> str:
-    """Return how many numbers of a kind agree and differ."""
+    """Return how many numbers agree and differ. `quantity` names them: "printed numbers"."""
     agreeing = verdicts.count("agrees")
     errata = verdicts.count("differs: erratum")
-    unexplained_count = verdicts.count("differs: not explained")
+    unexplained = verdicts.count("differs: not explained")
     counts = {
         "differ because of an erratum": errata,
-        "differ and are not explained": unexplained_count,
-        "are unexpected": len(verdicts) - agreeing - errata - unexplained_count,
+        "differ and are not explained": unexplained,
+        "are unexpected": len(verdicts) - agreeing - errata - unexplained,
     }
     parts = [f"{agreeing} of {len(verdicts)} {quantity} agree"]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if count]
     return ", ".join(parts)
 
 
-# The sections of both.
+# The sections, which Markdown and HTML share.
 
 
 def _make_sections(paper: Paper, folder: Path) -> Iterator[Values]:
-    """Yield the sections of a paper: the paper, its artifacts in order, its errata."""
+    """Yield the sections of a paper: the paper, its artifacts in order, its errata.
+
+    Artifacts and errata without a file in the folder are omitted.
+    """
     loaded_records = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
     records = [record for record in loaded_records if record]
     comparisons = [row for record in records for row in record["comparisons"]]
-    # Plain text: the links are written out and the emphasis is removed.
+    # HTML shows plain text, so the citation's links are written out and its emphasis is removed.
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")
     parts = [{**_make_text_part(citation), "markdown": paper.citation}]
     parts += [{**_make_text_part(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
     if comparisons:
         parts.append(_make_text_part(f"{summarise_agreement(comparisons)}."))
     yield {"title": paper.title, "level": 1, "id": paper.name, "parts": parts}
+
     for record in records:
         yield {"title": record["title"], "parts": [*_make_artifact_parts(folder, record)]}
+
     errata = _read_json(folder / "errata.json")
     if errata:
         rows = []
@@ -134,14 +155,14 @@ def _read_json(file: Path) -> Any:
 
 
 def _make_text_part(text: str) -> Row:
-    """Return a paragraph."""
+    """Return the part for a paragraph of plain text."""
     return {"kind": "text", "text": text}
 
 
 def _make_table_part(
-    title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], is_folded: bool = False
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, is_folded: bool = False
 ) -> Row:
-    """Return a table. A folded one is shown on a click."""
+    """Return the part for a table. A folded table is shown on a click."""
     return {
         "kind": "numbers" if is_folded else "cells",
         "title": title,
@@ -151,7 +172,10 @@ def _make_table_part(
 
 
 def _make_artifact_parts(folder: Path, record: Values) -> Iterator[Values]:
-    """Yield the parts of an artifact: picture, caption, data, and comparisons."""
+    """Yield the parts of an artifact: picture, caption, data, and comparisons.
+
+    record: the content of results/<paper>/<artifact>.json.
+    """
     name = record["name"]
     comparisons = record["comparisons"]
     if record["figure"]:
@@ -166,14 +190,14 @@ def _make_artifact_parts(folder: Path, record: Values) -> Iterator[Values]:
     files = [f"{name}.{suffix}" for suffix in ("csv", "svg", "pdf")]
     links = [f"[{file}]({folder.name}/{file})" for file in files if (folder / file).exists()]
     is_folded = record["figure"] or len(rows) > _MAX_OPEN_ROWS
-    data = _make_table_part(f"Data: {len(rows)} rows", heads, rows, is_folded)
+    data = _make_table_part(f"Data: {len(rows)} rows", heads, rows, is_folded=is_folded)
     yield {**data, "links": ", ".join(links)}
     if comparisons:
         yield _make_table_part(
             summarise_agreement(comparisons),
-            ["quantity", *_COMPARISON_KEYS[1:]],
+            _COMPARISON_HEADS,
             [[row[key] for key in _COMPARISON_KEYS] for row in comparisons],
-            len(comparisons) > _MAX_OPEN_COMPARISONS,
+            is_folded=len(comparisons) > _MAX_OPEN_COMPARISONS,
         )
 
 
@@ -191,6 +215,7 @@ def _make_markdown_blocks(section: Values) -> Iterator[str]:
         elif part["kind"] == "cells":
             yield _make_markdown_table(part["heads"], part["rows"])
         elif "links" not in part:
+            # A folded table of comparisons. The data of an artifact are only linked.
             yield f"<details>\n<summary>{part['title']}</summary>"
             yield _make_markdown_table(part["heads"], part["rows"])
             yield "</details>"
@@ -199,15 +224,15 @@ def _make_markdown_blocks(section: Values) -> Iterator[str]:
 
 
 def _make_markdown_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a Markdown table."""
+    """Return a Markdown table with one line for each row."""
     lines = [f"| {' | '.join(map(_escape_markdown, row))} |" for row in (heads, *rows)]
     return "\n".join([lines[0], f"|{'---|' * len(heads)}", *lines[1:]])
 
 
 def _escape_markdown(cell: Any) -> str:
-    """Return the text of a cell without emphasis, further cells or tags.
+    """Return the text of a cell with the special characters of Markdown escaped.
 
-    Floats are written with nine digits.
+    Floats are written with nine significant digits.
     """
     text = f"{cell:.9g}" if isinstance(cell, float) else str(cell)
     return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", text)

@@ -1,14 +1,16 @@
 """Compare the installed solvers on the same programs.
 
-results/solver_comparison has the comparison on the suite. results/program_library has the
-comparison on the library of programs, which are read from files and solved from scratch (cold) and
-from the previous basis (hot).
+results/solver_comparison has the comparison on a suite, a fixed list of programs with a version.
+results/program_library has the comparison on the library, the programs that `workbench programs
+export` writes. They are read from files and solved from scratch (cold) and from the previous basis
+(hot).
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -22,10 +24,26 @@ from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper, make_artifact, read_declaration
 from workbench.pipeline.programs import SUITES, select_instances
 
-TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # A solver is stopped after this many seconds.
+# A solver is stopped after this many seconds on a program of the suite or of the library.
+TIME_LIMITS = {"suite": 20.0, "library": 10.0}
 _MAX_NONZEROS = 2000  # Without --full, larger programs of the library are omitted.
 _DECLARATION = read_declaration("solver_comparison")
 _ARTIFACT_NAMES = ("summary", "performance_profile", "scatter")
+
+
+@dataclass(frozen=True)
+class _ComparisonRun:
+    """The runs of all solvers on the same programs.
+
+    Attributes:
+        result: One row for each run of a solver on a program.
+        programs: The name of the suite, or a description of the programs.
+        time_limit: The time limit of each run in seconds.
+    """
+
+    result: Result
+    programs: str
+    time_limit: float
 
 
 def make_comparison_artifacts(
@@ -34,12 +52,13 @@ def make_comparison_artifacts(
     """Return the artifacts of a comparison: summary, performance profile, scatter plots.
 
     Args:
-        table: One row for each run of a solver, with the columns `report.COLUMNS`.
+        table: One row for each run of a solver, with the columns `COLUMNS` of
+            `workbench.comparison.report`.
         suite: The name of the suite, or a description of the programs.
         time_limit: The time limit of a run in seconds.
 
     Returns:
-        Name -> artifact.
+        Name of an artifact, as in `_ARTIFACT_NAMES` -> artifact.
     """
     programs = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
     description = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"
@@ -63,41 +82,39 @@ def make_comparison_artifacts(
     }
 
 
-def _make_comparison_paper(
-    name: str, compare: Callable[[bool], tuple[Result, str, float]]
-) -> Paper:
-    """Return a comparison as a paper.
+def _make_comparison_paper(declaration: str, compare: Callable[[bool], _ComparisonRun]) -> Paper:
+    """Return a comparison as a paper whose artifacts share the runs of `compare(full)`.
 
-    `compare(full)` returns the runs, the name of the suite (or a description), and the time limit.
+    declaration: the table of declared/solver_comparison.toml with the fields of the paper.
     """
 
     @lru_cache
     def make_artifacts(full: bool) -> dict[str, Artifact]:
-        result, suite, time_limit = compare(full)
-        if result.is_interrupted:
+        run = compare(full)
+        if run.result.is_interrupted:
             raise KeyboardInterrupt
-        table = result.to_frame()
+        table = run.result.to_frame()
         columns = [*COLUMNS, *table.columns.intersection(["hot_seconds"])]
-        return make_comparison_artifacts(table[columns], suite, time_limit)
+        return make_comparison_artifacts(table[columns], run.programs, run.time_limit)
 
-    def make_one(artifact: str, full: bool) -> Artifact:
-        return make_artifacts(full)[artifact]
+    def select_artifact(name: str, full: bool) -> Artifact:
+        return make_artifacts(full)[name]
 
-    artifacts = {artifact: partial(make_one, artifact) for artifact in _ARTIFACT_NAMES}
-    return Paper(**_DECLARATION[name], artifacts=artifacts)
+    artifacts = {name: partial(select_artifact, name) for name in _ARTIFACT_NAMES}
+    return Paper(**_DECLARATION[declaration], artifacts=artifacts)
 
 
-def _run_default_suite(full: bool) -> tuple[Result, str, float]:
-    """Run all solvers on a suite."""
+def _run_suite(full: bool) -> _ComparisonRun:
+    """Run all solvers on the suite "default" (with --full), or on the suite "small"."""
     suite = "default" if full else "small"
     time_limit = TIME_LIMITS["suite"]
     instances = select_instances(suite)
     result = run_suite(instances, list_installed_solvers(), time_limit=time_limit)
-    return result, suite, time_limit
+    return _ComparisonRun(result, suite, time_limit)
 
 
-def _run_program_library(full: bool) -> tuple[Result, str, float]:
-    """Run all solvers on the library of programs."""
+def _run_program_library(full: bool) -> _ComparisonRun:
+    """Run all solvers on the library of programs, without --full on the smaller ones only."""
     time_limit = TIME_LIMITS["library"]
     with tempfile.TemporaryDirectory(prefix="workbench-library-") as name:
         folder = Path(name) / "library"
@@ -106,8 +123,8 @@ def _run_program_library(full: bool) -> tuple[Result, str, float]:
     description = "The library of programs"
     if not full:
         description += f", up to {_MAX_NONZEROS} non-zeros"
-    return result, description, time_limit
+    return _ComparisonRun(result, description, time_limit)
 
 
-PAPER = _make_comparison_paper("paper", _run_default_suite)
+PAPER = _make_comparison_paper("paper", _run_suite)
 LIBRARY = _make_comparison_paper("library", _run_program_library)

@@ -4,7 +4,8 @@ The paper is Communication-Efficient Laplace Mechanism for Differential Privacy 
 Quantization. `workbench.mechanisms.dyadic_laplace.dyadic_law` defines its symbols: T is the level,
 f_t and p_T(t) are the density and the probability of a level, F_T is the distribution function of
 T, g_δ the density of the mixture up to the step δ, and ℓ the ratio of the decoder's ε to the
-database's.
+database's. The decoder knows T, the readers of the decoded values do not. E is the expectation over
+T.
 
     artifact    content
     fig2        the mixture: F_T(t) g_δt, p_T(t) f_t, and the latter on a log scale
@@ -44,7 +45,12 @@ from workbench.solvers.arrays import Vector
 
 _DRAWN_LEVELS = 5  # The number of levels in fig2.
 _PART_COUNT = 48  # The sum of this many parts is the Laplace density, up to rounding.
-_LIPSCHITZ_LEVELS = 20  # The paper prints the Lipschitz constants of this many levels.
+_LIPSCHITZ_LEVELS = 20  # Lipschitz constants of this many levels are compared with the paper's.
+_INTEGRATION_END = 60  # The area is integrated over ±60, beyond which the mass is e^-60.
+
+# The encoder is simulated this often. Draws are central if |u| is smaller than the width.
+_DRAW_COUNT = 200_000
+_CENTRAL_WIDTH = 0.05
 
 
 def _compute_parts(ell: float, points: Vector) -> Vector:
@@ -66,22 +72,28 @@ def make_mixture_figure(full: bool) -> Artifact:
     """
     claims = read_printed_numbers("dql")["fig2"]
     ell = float(claims["parameters"]["ell"])
+
     x = np.linspace(-5, 5, 2001)
     parts = _compute_parts(ell, x)
     sums = np.cumsum(parts, axis=0)
     columns = {"x": x, "laplace": _laplace_density(x)}
     columns |= {f"F_T({t}) g_{t}": sums[t] for t in range(_DRAWN_LEVELS)}
     columns |= {f"p_T({t}) f_{t}": parts[t] for t in range(_DRAWN_LEVELS)}
-    wide_range = np.linspace(-60, 60, 60_001)
-    mass = float(np.trapezoid(_compute_parts(ell, wide_range).sum(axis=0), wide_range))
-    comparisons = [Comparison("area under all parts", claims["place"], claims["mass"], mass, 1e-6)]
+
+    grid = np.linspace(-_INTEGRATION_END, _INTEGRATION_END, 60_001)
+    area = float(np.trapezoid(_compute_parts(ell, grid).sum(axis=0), grid))
+    comparisons = [
+        Comparison("area under all parts", claims["place"], claims["mass"], area, tolerance=1e-6)
+    ]
+
     constants = [component(ell, t).epsilon for t in range(_LIPSCHITZ_LEVELS)]
-    printed_numbers = claims["lipschitz"]
+    lipschitz = claims["lipschitz"]
     for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
         quantity = f"{end} Lipschitz constant of ln f_t, t < {_LIPSCHITZ_LEVELS}"
         comparisons.append(
-            Comparison(quantity, printed_numbers["place"], printed_numbers["value"], constant, 1e-9)
+            Comparison(quantity, lipschitz["place"], lipschitz["value"], constant, tolerance=1e-9)
         )
+
     gap = np.abs(sums[-1] - _laplace_density(x)).max()
     return make_artifact("dql", "fig2", pd.DataFrame(columns), comparisons, gap=gap)
 
@@ -92,16 +104,17 @@ def _geometric_grid(low: float, high: float, count: int) -> list[float]:
 
 
 def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.DataFrame:
-    """Return the smallest ℓ with a mean length, for ε in 0.1..10 and further ε.
+    """Return the smallest ℓ whose mean length is at most `bits`, at many ε.
 
     Args:
-        points: The number of ε in 0.1..10.
+        points: The number of ε in 0.1..10, at equal ratios.
         further: Further values of ε.
-        bits: The mean length in bits.
+        bits: The largest mean length in bits.
 
     Returns:
-        The columns epsilon, ell, delta0 (largest step), decoder_epsilon, mean_bits, mse and
-        database_epsilon. They are NaN if no ℓ has this length.
+        One row for each ε, with the columns epsilon, ell, delta0 (the largest step),
+        decoder_epsilon, mean_bits, mse (2/ε²) and database_epsilon (ε). The columns after epsilon
+        are NaN if no ℓ is long enough for the code.
     """
     claims = read_printed_numbers("dql")["fig3"]["parameters"]
     code = check_code(claims["code"])
@@ -128,11 +141,12 @@ def compute_mvu_curve(points: int, bits: int) -> pd.DataFrame:
     A local search finds the outputs. The numbers are rounded to the digits to which it converges.
 
     Args:
-        points: The number of ε in 0.1..10.
+        points: The number of ε in 0.1..10, at equal ratios.
         bits: The number of bits of an output.
 
     Returns:
-        The columns epsilon, mse, database_epsilon, outputs (their number) and decoder_epsilon.
+        One row for each ε, with the columns epsilon, mse, database_epsilon, outputs (their number)
+        and decoder_epsilon.
     """
     epsilons = _geometric_grid(0.1, 10.0, points)
     rows = []
@@ -152,13 +166,18 @@ def compute_mvu_curve(points: int, bits: int) -> pd.DataFrame:
 def describe_crossing(table: pd.DataFrame) -> Record:
     """Return a sentence about where DQL's database guarantee is better than MVU's.
 
-    DQL's guarantee at the mean squared error v is sqrt(2/v).
+    The guarantee is an ε, so the smaller one is better. At the mean squared error v, DQL's is
+    sqrt(2/v).
 
     Args:
         table: The table of fig3.
+
+    Returns:
+        "crossing": the sentence, a value of the caption's template.
     """
     curve = table[table["mechanism"] == "MVU"].sort_values("mse")
     errors = curve["mse"].to_numpy()
+    # DQL's guarantee is better where MVU's ε exceeds sqrt(2/v).
     is_better = np.log(curve["database_epsilon"].to_numpy()) - np.log(2 / errors) / 2 > 0
     if is_better.all() or not is_better.any():
         comparison_word = "better" if is_better.all() else "worse"
@@ -193,14 +212,20 @@ def compute_theorem8_bound() -> pd.DataFrame:
 def check_theorem8_bound(table: pd.DataFrame) -> Record:
     """Return whether the bound holds, and the comparison of the constant 9/8 of its proof.
 
+    The proof needs 2 E|U + 1/4| + 1/2 = 9/8 for U uniform on [-1/2, 1/2].
+
     Args:
         table: The table of theorem8.
+
+    Returns:
+        comparisons. bound: the start of a sentence in the caption.
     """
     claims = read_printed_numbers("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
-    printed_numbers = claims["nine_eighths"]
-    comparison = Comparison("2 E|U + 1/4| + 1/2", claims["place"], printed_numbers, constant, 1e-9)
+    comparison = Comparison(
+        "2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, tolerance=1e-9
+    )
     holds = (table["slack"] > 0).all()
     sentence = "The bound holds" if holds else "The bound FAILS somewhere"
     return {"comparisons": [comparison], "bound": sentence}
@@ -221,13 +246,13 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
     rows = []
     for excess in _geometric_grid(1e-2, 1e2, points):
         law = compute_levels(1 + excess)
-        sharp_bound, printed_numbers = theorem8_bounds(epsilon, law, data.mean_size)
+        sharp_bound, printed_bound = theorem8_bounds(epsilon, law, data.mean_size)
         row = {
             "ell": 1 + excess,
             "gamma_bits": mean_bits(epsilon, law, "gamma", data),
             "delta_bits": mean_bits(epsilon, law, "delta", data),
             "theorem8": sharp_bound,
-            "theorem8_printed": printed_numbers,
+            "theorem8_printed": printed_bound,
         }
         rows.append(row)
     return pd.DataFrame(rows)
@@ -237,11 +262,13 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
 
 
 def compute_first_areas() -> Record:
-    """Compute the first areas of Fig. 2 at ℓ = 2, for levels that are counted from 0 and from 1.
+    """Compute the first areas of Fig. 2 at ℓ = 2.
+
+    The caption counts the areas from T = 1, but T starts at 0.
 
     Returns:
-        two_parts_area: P(T <= 1). one_part_area: P(T = 0), from the distribution function.
-        first_mass, second_mass: P(T = 0) and P(T = 1).
+        two_parts_area: P(T <= 1). one_part_area: P(T <= 0). first_mass, second_mass: P(T = 0) and
+        P(T = 1).
     """
     law = compute_levels(2.0)
     return {
@@ -253,27 +280,35 @@ def compute_first_areas() -> Record:
 
 
 def measure_mixture_gap() -> Record:
-    """Return as "gap" how far the sum of the parts at ℓ = 2 is from the Laplace density."""
+    """Compare the sum of the parts at ℓ = 2 with the Laplace density of scale 1, on -8..8.
+
+    Returns:
+        gap: the largest absolute difference of both densities.
+    """
     x = np.linspace(-8, 8, 801)
     sums = _compute_parts(2.0, x).sum(axis=0)
     return {"gap": float(np.abs(sums - _laplace_density(x)).max())}
 
 
 def simulate_encoder() -> Record:
-    """Simulate how often 0 is sent if u is near the middle of a cell.
+    """Simulate the encoder of level 1 at ℓ = 2, for the input x = 0.3 and random offsets u.
+
+    Encoder and decoder share u. The probability of sending 0 depends on it, so only draws with u
+    near 0 are counted.
 
     Returns:
-        zero_frequency: among the simulated draws. central_count: their number. zero_probability:
-        the same by the law of the noise.
+        zero_frequency: how often 0 is sent in these draws. central_count: their number.
+        zero_probability: the probability of 0 by the density of the noise.
     """
     law = component(2.0, 1)
     x = 0.3
     key = bytes(range(32))
     nonce = bytes(16)
-    inputs = np.full(200_000, x)
+    inputs = np.full(_DRAW_COUNT, x)
     sent_integers = np.asarray(law.encode(inputs, SharedStream(key, nonce), InsecureLocalStream(1)))
+    # A decoded value is (sent integer + u) times the step.
     u = law.decode(sent_integers, SharedStream(key, nonce)) / law.step - sent_integers
-    is_central = (u > -0.05) & (u < 0.05)
+    is_central = np.abs(u) < _CENTRAL_WIDTH
     density = float(law.step * law.density(law.step * u[is_central] - x).mean())
     return {
         "zero_frequency": float((sent_integers[is_central] == 0).mean()),
@@ -295,24 +330,29 @@ def compare_codes() -> Record:
         "delta_ell": least_ell.find_least_ell(1.0, 5.0, "delta").ell,
         "gamma_bits": mean_bits(1.0, law, "gamma"),
         "delta_bits": mean_bits(1.0, law, "delta"),
-        "delta_bound": theorem8_bounds(1.0, law, 0.5)[0],
+        # Inputs uniform in [-1, 1] have the mean size 1/2.
+        "delta_bound": theorem8_bounds(1.0, law, mean_size=0.5)[0],
     }
 
 
 def measure_cancellation() -> Record:
-    """Compare p_T/F_T at T = 26 in doubles with its true value, to show cancellation.
+    """Compare p_T(t)/F_T(t) at t = 26 in doubles with its true value, to show cancellation.
+
+    The paper's (4) is 1 - p_T(t)/F_T(t) = (4 - 4 s q)/((1 + q)² (2/(1 + q²) - s)), with
+    s = δ_t ℓ + 1 and q = e^(-δ_t).
 
     Returns:
-        t: the level. printed_ratio: one minus the printed quotient, in doubles. true_ratio.
+        t: the level. printed_ratio: one minus the quotient (4), computed in doubles. true_ratio:
+        the true p_T(t)/F_T(t).
     """
     ell = 2.0
     t = 26
     delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t
-    line = delta * ell + 1
-    power = np.exp(-delta)
-    factor = (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power**2) - line))
+    s = delta * ell + 1
+    q = np.exp(-delta)
+    quotient = (4 - 4 * s * q) / ((1 + q) ** 2 * (2 / (1 + q**2) - s))
     law = compute_levels(ell)
-    return {"t": t, "printed_ratio": 1 - factor, "true_ratio": float(law.pmf[t] / law.cdf[t])}
+    return {"t": t, "printed_ratio": 1 - quotient, "true_ratio": float(law.pmf[t] / law.cdf[t])}
 
 
 PAPER = build_declared_paper("dql", globals())

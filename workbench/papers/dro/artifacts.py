@@ -18,8 +18,8 @@ and judges each printed cell by it.
                                     100 (O - BLB)/max(O, 1), 100 (BUB - BLB)/max(O, 1)
     Table 6                         Table 1 for η²
 
-The tables have 100 cells each and are recomputed with `full` only. Each cell is stored when it is
-done, so an interrupted table continues.
+The tables have 100 cells each and are recomputed with --full only. Each cell is stored when it is
+done, so an interrupted computation continues.
 
 BUB has a closed form. A cell of Table 4 is known to half a unit of its second decimal, so it
 implies an interval of O, and with Table 5 one of BLB:
@@ -41,7 +41,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,12 +55,20 @@ from workbench.questions.unbounded_noise import RealNoise
 
 Interval = tuple[float, float]
 
-# The gap of cells for the squared loss, whose bound needs fine grids. It is doubled at ε = 5, where
-# the largest grids leave a larger gap.
+# The largest relative gap of cells for the squared loss, whose bound needs fine grids. Above the
+# given ε it is doubled, because the largest grids leave a larger gap there.
 _SQUARED_GAP = 1e-3
+_MAX_SMALL_EPSILON = 2
+
 _HALF_UNIT = 0.005  # Half a unit of the last printed digit, in percent.
+
+# The tolerance of a cell is half the gap of the paper's bounds times this factor, plus the margin.
+# The factor covers that max(O, 1) is theirs or ours. The margin, in percent, covers rounding.
+_UNIT_FACTOR = 1.02
+_ROUNDING_MARGIN = 0.01
+
 _MIDPOINT_REMARK = "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven"
-# The number of terms that the printed lower bound lacks -> a sentence.
+# The number of terms that the printed lower bound lacks (-1: it has one more) -> a sentence.
 _TERM_SENTENCES = {
     1: "their lower bound is the closed form with one term fewer: its sum stays up to 1/2, as in "
     "the code they publish",
@@ -71,10 +78,10 @@ _TERM_SENTENCES = {
 
 
 def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Record:
-    """Return the proven interval of a cell.
+    """Design optimal real noise for a cell and return the proven interval of its loss.
 
     Args:
-        budget: (ε, δ, name of the loss), each as text.
+        budget: (ε, δ, name of the loss), each as text, such as ("0.5", "0.1", "absolute").
         gap: The largest relative gap of the interval. Default: that of the family noise.
 
     Returns:
@@ -85,18 +92,19 @@ def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Reco
     options = {}
     if gap is not None:
         options["gap"] = gap
-    design_result = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
-    assert design_result.bound is not None
+    noise_design = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
+    upper = noise_design.objective
+    lower = noise_design.bound
+    assert lower is not None
+    mechanism = noise_design.mechanism
     return {
         "epsilon": float(epsilon),
         "delta": float(delta),
-        "lower": design_result.bound,
-        "loss": design_result.objective,
-        "gap_percent": 100
-        * (design_result.objective - design_result.bound)
-        / design_result.objective,
-        "steps": design_result.mechanism.steps,
-        "atom": float(design_result.mechanism.atom / design_result.mechanism.total),
+        "lower": lower,
+        "loss": upper,
+        "gap_percent": 100 * (upper - lower) / upper,
+        "steps": mechanism.steps,
+        "atom": float(mechanism.atom / mechanism.total),
     }
 
 
@@ -104,18 +112,20 @@ def _choose_gap(epsilon: float, loss: str) -> float | None:
     """Return the gap of a cell, or None for the default."""
     if loss != "squared":
         return None
-    return _SQUARED_GAP if epsilon <= 2 else 2 * _SQUARED_GAP
+    return _SQUARED_GAP if epsilon <= _MAX_SMALL_EPSILON else 2 * _SQUARED_GAP
 
 
-# What a printed cell implies.
+# Intervals that a printed cell implies, and the verdict on the cell.
 
 
 class Verdict(NamedTuple):
     """The verdict on a printed cell.
 
     Attributes:
-        tolerance: The tolerance in percent.
-        reasons: Proven reasons for a difference; empty if none is needed.
+        tolerance: The largest difference of the printed and our percentage that counts as
+            agreement.
+        reasons: Proven reasons for a larger difference. Empty if the cells agree, or if no reason
+            is known.
     """
 
     tolerance: float
@@ -128,18 +138,20 @@ class Verdict(NamedTuple):
 
 
 def imply_optimum(bub: float, t4: float) -> Interval:
-    """Return the interval of O that a cell of Table 4 implies.
+    """Return the interval of O that a cell of Table 4 implies, by the formula of the header.
 
     Args:
         bub: BUB, the loss of truncated Laplace noise at the budget.
         t4: The printed cell, in percent.
     """
 
-    def invert(share: float) -> float:
+    def compute_optimum(share: float) -> float:
         large_optimum = bub / (1 + share)
         return large_optimum if large_optimum >= 1 else bub - share
 
-    return invert((t4 + _HALF_UNIT) / 100), invert((t4 - _HALF_UNIT) / 100)
+    lower = compute_optimum((t4 + _HALF_UNIT) / 100)
+    upper = compute_optimum((t4 - _HALF_UNIT) / 100)
+    return lower, upper
 
 
 def imply_bound(optimum: Interval, t5: float) -> Interval:
@@ -157,14 +169,15 @@ def imply_bound(optimum: Interval, t5: float) -> Interval:
 
 
 def count_missing_terms(budget: tuple[float, float], t4: float, t5: float) -> int | None:
-    """Return how many terms of the closed form their BLB lacks: 0, 1 or -1.
-
-    The result is None if none of these fits the printed cells.
+    """Return how many terms of the closed form the paper's BLB lacks, by its printed cells.
 
     Args:
         budget: (ε, δ).
         t4: The cell of Table 4, in percent.
         t5: The cell of Table 5, in percent.
+
+    Returns:
+        0, 1, or -1 if it has one term more. None if none of these fits the printed cells.
     """
     epsilon, delta = budget
     bub = truncated_laplace(epsilon, delta, 1, "absolute")
@@ -188,7 +201,7 @@ def judge_cell(
     """Return the verdict on a printed cell: its tolerance, and reasons for a difference.
 
     Args:
-        table: The name of the table.
+        table: The name of the table that is judged: "table1", "table4" or "table5".
         cells: The printed percentages at this budget by table: "table4", and for |η| also
             "table1" and "table5".
         ours: The same percentage, computed from [L, U].
@@ -197,13 +210,15 @@ def judge_cell(
         gap: The largest gap of the two bounds of the paper, in percent of max(O, 1).
         is_squared: Whether the table is for η².
     """
-    printed_cells = cells[table]
+    printed_percent = cells[table]
     half_gap = gap / 2
     if table == "table1":
-        half_gap *= printed_cells / 100
-    tolerance = half_gap * 1.02 + 0.01
-    if abs(printed_cells - ours) <= tolerance:
+        # O is only in the denominator of T1, so its error is a share of the cell.
+        half_gap *= printed_percent / 100
+    tolerance = half_gap * _UNIT_FACTOR + _ROUNDING_MARGIN
+    if abs(printed_percent - ours) <= tolerance:
         return Verdict(tolerance, ())
+
     bub = truncated_laplace(*budget, 1, "squared" if is_squared else "absolute")
     reasons = []
     if table == "table4":
@@ -222,7 +237,7 @@ def judge_cell(
 def _explain_implied_optimum(
     implied_interval: Interval, proven_interval: Interval, prefix: str
 ) -> list[str]:
-    """Return a sentence if no implied O lies in the proven interval."""
+    """Return a list with one sentence if no implied O lies in the proven interval, else []."""
     low, high = implied_interval
     lower, loss = proven_interval
     sentence = f"{prefix}it implies O in [{low:.5g}, {high:.5g}]"
@@ -252,7 +267,7 @@ def _read_cells(table: str) -> dict[tuple[float, float], float]:
     return dict(zip(budgets, np.ravel(claims[table]["cells"]).tolist(), strict=True))
 
 
-# Loss -> (a printed table, the column of ours, what both are).
+# Loss -> for each printed table: its key, our column, and the quantity that both contain.
 _PRINTED_TABLES = {
     "absolute": (
         ("table1", "both_percent", "suboptimality of the benchmarks"),
@@ -264,7 +279,10 @@ _PRINTED_TABLES = {
 
 
 def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -> list[Comparison]:
-    """Compare the cells of a printed table with ours, with their verdicts."""
+    """Compare the cells of a printed table with a column of our rows, and judge each cell.
+
+    table: a key of printed/dro.toml. "table4_squared" is Table 4 for η².
+    """
     claims = read_printed_numbers("dro")
     is_squared = table == "table4_squared"
     if is_squared:
@@ -273,6 +291,7 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
     else:
         judged_table = table
         printed_tables = {name: _read_cells(name) for name in ("table1", "table4", "table5")}
+
     comparisons = []
     for row in rows.to_dict("records"):
         budget = (row["epsilon"], row["delta"])
@@ -288,14 +307,15 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
             is_squared=is_squared,
         )
         comparison = Comparison(
-            f"{quantity}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
-            claims[table]["place"],
-            cells[judged_table],
-            row[column],
-            verdict.tolerance,
+            what=f"{quantity}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
+            place=claims[table]["place"],
+            printed=cells[judged_table],
+            ours=row[column],
+            tolerance=verdict.tolerance,
+            expected=not verdict.reasons,
+            remark=verdict.remark,
         )
-        is_expected = not verdict.reasons
-        comparisons.append(replace(comparison, expected=is_expected, remark=verdict.remark))
+        comparisons.append(comparison)
     return comparisons
 
 
@@ -332,13 +352,14 @@ def compare_benchmarks(table: pd.DataFrame) -> Record:
         table: The table of an artifact: rows of `compute_cell_row`.
 
     Returns:
-        comparisons, and more: the end of the caption's sentence about the gap.
+        comparisons. more: the end of the caption's sentence about the gap, such as ", and by 0.2 %
+        at ε = 5". It is empty if the table has no large ε.
     """
     loss = "absolute" if "geng_formula" in table else "squared"
     comparisons = []
     for printed_table, column, quantity in _PRINTED_TABLES[loss]:
         comparisons += _compare_cells(table, printed_table, column, quantity)
-    large_gap = table[table.epsilon > 2].gap_percent.max()
+    large_gap = table[table.epsilon > _MAX_SMALL_EPSILON].gap_percent.max()
     gap_sentence = ""
     if not math.isnan(large_gap):
         gap_sentence = f", and by {large_gap:.2g} % at ε = 5"

@@ -1,4 +1,4 @@
-"""Ghazi et al., Regression with Label Differential Privacy: figures, tables and errata.
+"""Reproduce Ghazi et al., Regression with Label Differential Privacy: figures, tables, errata.
 
 | file            | content                                                               |
 |-----------------|-----------------------------------------------------------------------|

@@ -1,17 +1,18 @@
 """Compute the tables behind the figures of Ghazi et al., Regression with Label DP.
 
-declared/label_dp.toml names the function and the arguments of each table. The tables are losses of
-randomizers, optimal channels, splits of a budget, and the work of algorithms. RR-on-Bins is
-randomized response onto a few outputs (`workbench.models.oracles.bins`), RRWithPrior an earlier
-mechanism, k the number of labels, and n the number of records.
+Each public function makes the rows of a table. declared/label_dp.toml names the function and its
+arguments. The tables are losses of randomizers, optimal channels, splits of a budget, and the work
+of algorithms. RR-on-Bins is randomized response onto a few outputs
+(`workbench.models.oracles.bins`), RRWithPrior an earlier mechanism, k the number of labels, n the
+number of records, and MSE the mean squared error.
 
 RR-on-Bins is evaluated as in the paper: of the budget ε, ε₁ = sqrt(k/n) is used for the prior
 (Theorem 7), and the bins have ε - ε₁. The loss from the noisy prior itself is below the printed
 digits at these n (see the artifact "splits").
 
 The seconds of an algorithm differ between runs and machines. Every reproduction therefore counts
-what does not differ: the candidates of the printed algorithm and the interval losses of the fast
-one. Seconds are only measured with --full.
+steps, which do not differ: the candidates of the printed algorithm and the interval losses of the
+fast one. Seconds are only measured with --full.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ from workbench.solvers.search import Deadline
 SQUARED = parse_loss("squared")
 
 _FITTED_POINTS = 3  # The growth of the work is fitted to this many of the largest sizes.
-_MAX_REPEATED_LABELS = 500  # Smaller runs are timed three times.
+
+# Runs with at most this many labels are short, so the fastest of several runs is reported.
+_MAX_REPEATED_LABELS = 500
+_SHORT_RUN_REPEATS = 3
 
 
 # Randomized labels, and models trained on them.
@@ -53,13 +57,14 @@ _MAX_REPEATED_LABELS = 500  # Smaller runs are timed three times.
 def compute_label_losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
     """Return the MSE of the randomized labels.
 
-    RR-on-Bins and RRWithPrior have ε - ε₁ and a known prior, whose estimate would use ε₁. The
-    sensitivity of continuous noise ("Laplace, unclipped") is the label range. The census has noise
-    on the integers. At ε = inf every label is published unchanged.
+    RR-on-Bins and RRWithPrior have the budget ε - ε₁ and the true prior, whose private estimate
+    would use ε₁. The sensitivity of noise is the label range. It is continuous for Criteo, and on
+    the integers for the census. At ε = inf every label is published unchanged.
 
     Args:
         data: A key of `DATA`, such as "criteo" or "census".
-        mechanism: A key of `RESPONSES`, or the name of a noise, such as "Laplace".
+        mechanism: A key of `RESPONSES`, or the name of a noise, such as "Laplace" or "Laplace,
+            unclipped" (sums may leave the label range).
         epsilon: The values of ε, > 0; inf for no privacy.
 
     Returns:
@@ -82,7 +87,7 @@ def compute_label_losses(data: str, mechanism: str, epsilon: Sequence[float]) ->
 
 
 def make_response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
-    """Return RR-on-Bins or RRWithPrior with the part of a budget that the prior does not use.
+    """Return RR-on-Bins or RRWithPrior with the part of a budget that its prior does not use.
 
     Args:
         data: The labels with their prior, and the number of records.
@@ -138,7 +143,7 @@ def compute_table_blocks(
     full: bool = False,
     sizes: bool = False,
 ) -> pd.DataFrame:
-    """Return the MSE of the labels, and the test errors of models, for mechanisms at every ε.
+    """Return the MSE of the labels and the test error of models, by ε and mechanism.
 
     Args:
         data: The name of the data set of the labels.
@@ -149,8 +154,8 @@ def compute_table_blocks(
         sizes: Whether to add how many labels the first mechanism can publish.
 
     Returns:
-        One row for every ε, with the column epsilon, for each mechanism its name (MSE of the
-        labels) and "<name>, test" (test error of the model), and labels_kept.
+        One row for every ε. The columns are epsilon, for each mechanism "<name>" (MSE of the
+        labels) and "<name>, test" (test error of the model), and with `sizes` labels_kept.
     """
     errors = ERRORS[training_data](full).set_index(["mechanism", "epsilon"])["mse"]
     table = pd.DataFrame({"epsilon": epsilon})
@@ -170,7 +175,7 @@ def compute_table_blocks(
     return table
 
 
-# The channel LP and RR-on-Bins, and the price of E[o|y] = y.
+# The linear program of the optimal channel, and the price of unbiased outputs, E[o|y] = y.
 
 
 def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
@@ -182,7 +187,8 @@ def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
 
     Returns:
         One row: objective (the loss of the certified channel), proven_bound (a lower bound),
-        rr_on_bins_real_outputs (the loss of RR-on-Bins with real outputs), gap (relative).
+        rr_on_bins_real_outputs (the loss of RR-on-Bins with real outputs), and gap (objective minus
+        bound, relative to the objective).
     """
     lp_design = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert lp_design.bound is not None
@@ -226,7 +232,8 @@ def measure_budget_splits(
 ) -> pd.DataFrame:
     """Return the excess loss of Algorithm 3 at ε = 1 over the optimum for a known prior.
 
-    Numbers of records for which the split leaves no budget are omitted.
+    Algorithm 3 estimates the prior with the part ε₁ of the budget, and has the rest for the bins.
+    Numbers of records for which the split leaves no budget for the bins are omitted.
 
     Args:
         split: The factor in ε₁ = split sqrt(k/n), as text, such as "1/2".
@@ -300,13 +307,13 @@ def measure_work(
 
     Returns:
         One row for each k: labels, seconds, steps (candidates or interval losses that were
-        computed), rounds, objective (the loss of the bins).
+        computed, three digits), rounds of the algorithm, objective (the loss of the bins).
     """
     # The first call compiles, so it is not timed.
     optimal_bins(np.arange(3.0), None, 1.0)
     rows = []
     for k in labels:
-        repeats = 3 if seconds and k <= _MAX_REPEATED_LABELS else 1
+        repeats = _SHORT_RUN_REPEATS if seconds and k <= _MAX_REPEATED_LABELS else 1
         elapsed_seconds, optimum = time_algorithm(algorithm, k, loss, repeats)
         row: Row = {
             "labels": k,
@@ -320,17 +327,19 @@ def measure_work(
 
 
 def fit_growth_exponent(sizes: Sequence[float], effort: Sequence[float]) -> float:
-    """Return the exponent of k in the work, fitted to its logarithm.
+    """Return the exponent a of the power law, effort ∝ k^a, that fits best on a log-log scale.
 
     Args:
         sizes: Values of k.
-        effort: The work at each.
+        effort: The seconds or steps for each k.
     """
     return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
 
 
 def fit_growth_exponents(table: pd.DataFrame) -> dict[str, list[float]]:
-    """Return the exponent of every line at its end: of seconds if measured, else of steps.
+    """Return the growth exponent of every line: of its seconds if measured, else of its steps.
+
+    A line has the rows of one algorithm and one loss. Its last points are fitted.
 
     Args:
         table: A table of `measure_work` with the columns algorithm and loss.

@@ -36,7 +36,8 @@ CRITEO_FILE = "CriteoSearchData"
 CENSUS_FILE = "census_1940.csv"
 _CRITEO_SOURCE = "https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/"
 _CENSUS_SOURCE = "https://www.archives.gov/research/census/1940"
-_MAX_EURO = 400  # The 95th percentile, at which the paper clips.
+_MAX_EURO = 400  # Amounts are clipped here, the 95th percentile, as in the paper.
+_MAX_WEEKS = 52  # The largest number of weeks of a year.
 
 # The numbers of training labels in the paper, 80 % of its examples. They determine ε₁.
 _CRITEO_RECORDS = 1_386_176
@@ -74,7 +75,14 @@ def load_criteo(path: Path) -> DataSet:
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.
     """
-    amounts = _read_column(path, "\t", 1, None, "the Criteo log", _CRITEO_SOURCE)
+    amounts = _read_column(
+        path,
+        separator="\t",
+        name=1,
+        header=None,
+        description="the Criteo log",
+        source=_CRITEO_SOURCE,
+    )
     amounts = amounts[amounts != -1]
     _check_cells(path, amounts, amounts >= 0, "an amount >= 0, or -1 for none")
     indices = amounts.clip(upper=_MAX_EURO).astype(int)
@@ -90,10 +98,17 @@ def load_census(path: Path) -> DataSet:
     Raises:
         InvalidRequest: The file is missing or a line is wrong; the message names the line.
     """
-    weeks = _read_column(path, ",", "WKSWORK1", 0, "the census extract", _CENSUS_SOURCE)
-    _check_cells(path, weeks, weeks.isin(range(53)), "0..52 weeks")
+    weeks = _read_column(
+        path,
+        separator=",",
+        name="WKSWORK1",
+        header=0,
+        description="the census extract",
+        source=_CENSUS_SOURCE,
+    )
+    _check_cells(path, weeks, weeks.isin(range(_MAX_WEEKS + 1)), "0..52 weeks")
     indices = weeks[weeks != 0].astype(int) - 1
-    return _count_labels(np.arange(1.0, 53), indices, path, "non-zero week count")
+    return _count_labels(np.arange(1.0, _MAX_WEEKS + 1), indices, path, "non-zero week count")
 
 
 def get_criteo_data() -> DataSet:
@@ -121,15 +136,25 @@ def get_census_data() -> DataSet:
 
 
 def _load_standin(name: str, records: int) -> DataSet:
-    """Return the labels of a file of this package."""
+    """Return the labels of a file of this package, with the number of records of the real data."""
     with resources.as_file(resources.files("workbench.papers").joinpath(f"data/{name}")) as path:
-        return DataSet(Labels.read(path), records, False)
+        return DataSet(Labels.read(path), records, is_real=False)
 
 
 def _read_column(
-    path: Path, separator: str, name: Any, header: int | None, description: str, source: str
+    path: Path,
+    *,
+    separator: str,
+    name: str | int,
+    header: int | None,
+    description: str,
+    source: str,
 ) -> pd.Series[float]:
-    """Return a column of numbers, indexed by line. Raises InvalidRequest."""
+    """Return a column of numbers, indexed by the line of the file. Raises InvalidRequest.
+
+    name: the name of the column, or its index if the file has no header (`header` is None).
+    description, source: the name of the data and their web address, for the error message.
+    """
     if not path.is_file():
         raise InvalidRequest(
             f"There is no file {path}. Download {description} from {source} and name it "
@@ -148,6 +173,7 @@ def _read_column(
     table.columns = [str(column).strip().upper() for column in table.columns]
     if str(name) not in table:
         must(path.name, f"a CSV whose header names {name}", ",".join(table.columns))
+    # Lines are counted from 1, and a header is line 1.
     table.index += 1 if header is None else 2
     cells = table[str(name)].dropna()
     numbers = pd.to_numeric(cells, errors="coerce")
@@ -158,18 +184,22 @@ def _read_column(
 def _check_cells(
     path: Path, cells: pd.Series[Any], is_right: pd.Series[bool], description: str
 ) -> None:
-    """Raise InvalidRequest for the first wrong line."""
+    """Raise InvalidRequest for the first wrong line. `description` names the right cells."""
     if not is_right.all():
         first = int((~is_right).to_numpy().argmax())
         must(f"line {cells.index[first]} of {path.name}", description, cells.iloc[first])
 
 
 def _count_labels(values: Any, indices: pd.Series[int], path: Path, description: str) -> DataSet:
-    """Return labels with their frequencies as the prior."""
+    """Return labels with their frequencies as the prior.
+
+    values: the labels. indices: the index of the label of each record. path, description: the file
+    and the name of a label, for the error message.
+    """
     if indices.empty:
         must(path.name, f"a file with at least one {description}", "none")
     frequencies = np.bincount(indices, minlength=len(values))
-    return DataSet(Labels(values, frequencies), len(indices), True)
+    return DataSet(Labels(values, frequencies), len(indices), is_real=True)
 
 
 def describe_criteo_labels(table: Any) -> Record:
@@ -190,5 +220,5 @@ def describe_census_labels(table: Any) -> Record:
     return get_census_data().template_values
 
 
-# Data set -> the function that loads it.
+# Name of a data set -> the function that loads it.
 DATA = {"criteo": get_criteo_data, "census": get_census_data}

@@ -2,7 +2,7 @@
 
 Each function returns a dictionary of numbers and texts. declared/label_dp.toml prints them and has
 the condition under which they show the erratum. A new erratum is a function here and an entry
-there. Algorithm, assumption and figure numbers are the paper's.
+there. Algorithm, assumption and figure numbers are the paper's. k is the number of labels.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ def count_candidates() -> Record:
     """Count the candidates that Algorithm 2 compares for k labels, and how the number grows.
 
     Returns:
-        candidate_count: for k = 100. exponent: that of k, between k = 50 and k = 200.
+        candidate_count: the number for k = 100. exponent: the a of growth as k^a, from k = 50 to
+        k = 200.
     """
     counts = {}
     for k in (50, 100, 200):
-        # Row i compares Σ_{j <= i} (i - j + 1) candidates.
+        # Row i compares Σ_{j <= i} (i - j + 1) = i (i + 1)/2 candidates.
         counts[k] = sum(i * (i + 1) // 2 for i in range(1, k + 1))
     return {
         "candidate_count": counts[100],
@@ -43,10 +44,15 @@ def count_candidates() -> Record:
 
 
 def check_squared_minimum() -> Record:
-    """Return the minimal squared loss of an interval, as printed and as it is."""
+    """Compute the minimal squared loss of an interval of labels by the printed formula and others.
+
+    Returns:
+        true_minimum: by the definition. printed_minimum, corrected_minimum: by the printed and the
+        corrected formula. computed_minimum: by `interval_losses`, which the designs use.
+    """
     y = np.array([0.0, 1.0, 5.0])
     prior = np.array([0.5, 0.3, 0.2])
-    # e^ε = 3 on the last two labels.
+    # The interval has the last two labels, whose weights are multiplied by e^ε = 3.
     weights = prior * np.array([1.0, 3.0, 3.0])
     x = float(weights @ y / weights.sum())
     return {
@@ -62,7 +68,7 @@ def check_squared_minimum() -> Record:
 def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | None:
     """Return how often the weighted-median pointer moves until it stops, or None if it cycles.
 
-    The pointer starts at the first value.
+    The pointer starts at the first value. It moves until the weights on both sides balance.
 
     Args:
         weights: The weights of the values, in the order of the values.
@@ -70,12 +76,16 @@ def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | N
     """
     k = 0
     for step in range(_MAX_POINTER_MOVES):
-        low = sum(weights[: k + 1])
-        high = sum(weights[k + 1 :])
-        own_weight = weights[k]
-        if low < high:
+        lower_weight = sum(weights[: k + 1])
+        upper_weight = sum(weights[k + 1 :])
+        # After a move back, the weight at the pointer counts as upper weight. The printed rule
+        # forgets that.
+        upper_after_move = upper_weight
+        if corrected:
+            upper_after_move += weights[k]
+        if lower_weight < upper_weight:
             k += 1
-        elif low - own_weight >= high + (own_weight if corrected else 0):
+        elif lower_weight - weights[k] >= upper_after_move:
             k -= 1
         else:
             return step
@@ -83,13 +93,17 @@ def count_pointer_moves(weights: Sequence[float], *, corrected: bool) -> int | N
 
 
 def compare_pointers() -> Record:
-    """Return the moves of the printed and of the corrected pointer."""
+    """Count the moves of the printed and of the corrected pointer for the weights 2, 3, 2.
+
+    Returns:
+        printed_outcome: in words. printed_cycles: whether the printed pointer never stops.
+        corrected_moves: a number, or None.
+    """
     weights = (2, 3, 2)
     printed_moves = count_pointer_moves(weights, corrected=False)
+    outcome = "it cycles forever" if printed_moves is None else f"{printed_moves} moves"
     return {
-        "printed_outcome": "it cycles forever"
-        if printed_moves is None
-        else f"{printed_moves} moves",
+        "printed_outcome": outcome,
         "corrected_moves": count_pointer_moves(weights, corrected=True),
         "printed_cycles": printed_moves is None,
     }
@@ -99,11 +113,12 @@ def check_assumption4() -> Record:
     """Check Assumption 4 and the optimal bins for the Poisson deviance and the Poisson loss.
 
     Returns:
-        loss_at_10, loss_at_20: the Poisson loss of the output 10 for these labels. shift_spread: by
-        how much deviance - loss varies over outputs (0: it depends on the label only).
-        min_deviance: the smallest deviance. max_turns: 0 if no column of the table of deviances
-        changes direction more often than the column before. has_same_bins: whether both losses have
-        the same optimal bins.
+        loss_at_10, loss_at_20: the Poisson loss of the output 10 for these labels.
+        shift_spread: by how much deviance - loss varies over outputs for one label.
+        min_deviance: the smallest deviance.
+        max_turns: by how much the number of turns grows at most from one label to the next, where
+            the turns of a label are the changes of direction of its deviances (each counts 2).
+        has_same_bins: whether both losses have the same optimal bins.
     """
     loss = parse_loss("poisson")
     deviance = parse_loss("poisson-deviance")
@@ -127,7 +142,12 @@ def check_assumption4() -> Record:
 
 
 def project_negative_counts() -> Record:
-    """Return the projection of counts that are all negative."""
+    """Project counts that are all negative, as noisy counts may be, onto probabilities.
+
+    Returns:
+        kept_sum: the sum of the counts after negative ones are set to 0. shares: the projection.
+        max_deviation: the largest distance of a share from 1/3.
+    """
     counts = np.array([-1.0, -2.0, -0.5])
     shares = project_counts(counts)
     return {
@@ -155,7 +175,11 @@ def check_fig5_caption() -> Record:
 
 
 def audit_exponential_noise() -> Record:
-    """Return the exact ε of exponential noise on label ranges 0..D."""
+    """Audit exponential noise for ε = 1 on the labels 0..D, for D = 4, 10 and 51.
+
+    Returns:
+        epsilons: the exact ε for each D, as text. min_epsilon, max_epsilon: the extremes.
+    """
     epsilons = []
     for high in (4, 10, 51):
         rows = make_lattice_noise("exponential", 0, high, 1).rows
@@ -169,5 +193,5 @@ def audit_exponential_noise() -> Record:
 
 
 def evaluate_poisson_at_zero() -> Record:
-    """Return the Poisson loss of the output 0."""
+    """Return as "loss" the Poisson loss of the output 0 for the label 3."""
     return {"loss": float(parse_loss("poisson")(0.0, 3.0))}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -19,16 +18,21 @@ from workbench.papers.label_dp.data import DataSet, get_census_data, get_criteo_
 from workbench.papers.label_dp.learning import make_continuous_noise
 from workbench.solvers.arrays import Vector
 
-# Bins of Fig. 2 that are known to differ, because the stand-in is fitted to Table 1 only.
+# Indices of bins of Fig. 2 that are known to differ, because the stand-in is fitted to Table 1
+# only.
 _STANDIN_MISSES = (0, 1)
+_BIN_TOLERANCE = 5.0  # The paper prints "around" the outputs of bins, in euros.
+_STANDARD_DEVIATIONS = 3  # Losses agree within this many printed standard deviations.
+_WITHIN_DEVIATIONS = f"stand-in, within {_STANDARD_DEVIATIONS} printed standard deviations"
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
-_WITHIN_DEVIATIONS = "stand-in, within 3 printed standard deviations"
-_CELL_EURO = 20  # The cell size of the density plots.
+_CELL_EURO = 20  # The width of a cell of the density plots in euros.
+
+# Key of a mechanism in printed/label_dp.toml -> its name.
 _LABELS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
 
 
 def _describe_evidence(data: DataSet) -> str:
-    """Return why agreement is no evidence, or nothing for the real data."""
+    """Return the text of `Comparison.apart`: why agreement is no evidence, "" for real data."""
     return "" if data.is_real else "beside those of a stand-in fitted to them"
 
 
@@ -44,8 +48,10 @@ def make_label_map(full: bool) -> Artifact:
     epsilon = float(claims["epsilon"])
     bins = make_response(data, "RR-on-Bins", epsilon)
     noise = make_continuous_noise("Laplace", labels.values, epsilon)
+
     edges = np.append(np.arange(0, labels.values[-1], _CELL_EURO), labels.values[-1] + 1)
     laplace_cdf = np.array([noise.cdf(label, edges) for label in labels.values])
+    # The noise is clipped at 0, and this mass belongs to the first cell.
     laplace_cdf[:, 0] = 0.0
     # Pr[o < edge | y]: rows are labels, columns edges.
     cdfs = {
@@ -53,6 +59,7 @@ def make_label_map(full: bool) -> Artifact:
         "Laplace": laplace_cdf,
     }
     table = _tabulate_cells(data, edges, cdfs)
+
     losses = {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
     comparisons = [
         *_compare_bins(data, bins.outputs),
@@ -67,7 +74,12 @@ def make_label_map(full: bool) -> Artifact:
 
 
 def _tabulate_cells(data: DataSet, edges: Vector, cdfs: Mapping[str, Vector]) -> pd.DataFrame:
-    """Return the joint probability of every cell of labels and outputs for each mechanism."""
+    """Return the joint probability of every cell of labels and outputs for each mechanism.
+
+    edges: the ends of the cells, of labels and of outputs. cdfs: Pr[output < edge | label] by
+    mechanism, rows are labels. The columns of the result are mechanism, label_from, output_from
+    (the lower ends of the cell) and probability.
+    """
     labels = data.labels
     cell_count = edges.size - 1
     cells = np.searchsorted(edges, labels.values, side="right") - 1
@@ -87,7 +99,10 @@ def _tabulate_cells(data: DataSet, edges: Vector, cdfs: Mapping[str, Vector]) ->
 
 
 def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
-    """Return the comparisons of the bins that Fig. 2 prints."""
+    """Return the comparisons of the outputs of the bins with Fig. 2, and of their number.
+
+    The outputs are only compared if there are as many as in the figure.
+    """
     claims = read_printed_numbers("label_dp")["fig2"]
     printed_bins = claims["bins"]
     place = claims["place"]
@@ -101,14 +116,22 @@ def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
                 place,
                 value,
                 float(outputs[j]),
-                5.0,
+                tolerance=_BIN_TOLERANCE,
                 expected=data.is_real or j not in _STANDIN_MISSES,
-                remark=f'{source}: a bin printed as "around {value:g}" is compared within 5',
+                remark=f'{source}: a bin printed as "around {value:g}" is compared within '
+                f"{_BIN_TOLERANCE:g}",
                 explained=False,
             )
             comparisons.append(comparison)
-    count = make("number of bins", place, len(printed_bins), outputs.size, 0.5, remark="stand-in")
-    return [*comparisons, count]
+    count_comparison = make(
+        "number of bins",
+        place,
+        len(printed_bins),
+        outputs.size,
+        tolerance=0.5,
+        remark="stand-in",
+    )
+    return [*comparisons, count_comparison]
 
 
 def _compare_fig2_losses(
@@ -124,7 +147,7 @@ def _compare_fig2_losses(
             claims["place"],
             claims[key][k],
             ours,
-            3 * claims[f"{key}_std"][k],
+            _STANDARD_DEVIATIONS * claims[f"{key}_std"][k],
             remark=_WITHIN_DEVIATIONS,
             apart=_describe_evidence(data),
         )
@@ -139,10 +162,10 @@ def _compare_block(
     tolerances: Mapping[str, Sequence[float]],
     remark: str,
 ) -> list[Comparison]:
-    """Return the comparisons of the Mechanism block of a table.
+    """Return the comparisons of the block "Mechanism" of Table 1 or 2, the errors of the labels.
 
     In its last row, ε = ∞, every mechanism publishes the label itself. `tolerances` has the
-    tolerances of the other rows, by the key of a mechanism.
+    tolerances of the other rows, by the key of a mechanism in `_LABELS`.
     """
     comparisons = []
     for k, row in enumerate(table.to_dict("records")):
@@ -153,7 +176,7 @@ def _compare_block(
                     f"Table {number}, row ∞",
                     row[f"{key}_printed"],
                     row[f"{key}_ours"],
-                    0.005,
+                    tolerance=0.005,
                     remark="every label published as it is",
                     apart=_NO_NOISE,
                 )
@@ -184,7 +207,8 @@ def compare_table1(table: pd.DataFrame) -> Record:
     data = get_criteo_data()
     tolerances = {}
     for key in ("laplace", "bins"):
-        tolerances[key] = [3 * deviation for deviation in claims[f"{key}_std"]]
+        deviations = claims[f"{key}_std"]
+        tolerances[key] = [_STANDARD_DEVIATIONS * deviation for deviation in deviations]
     comparisons = _compare_block(table, 1, data, tolerances, _WITHIN_DEVIATIONS)
     return {"comparisons": comparisons, **data.template_values}
 
@@ -216,14 +240,18 @@ def get_example_matrix() -> list[list[Fraction]]:
 def compute_signature(
     matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction
 ) -> list[str] | None:
-    """Return the signature (Definition 9) of every row of M, in letters 0, U, L and S.
+    """Return the signature (Definition 9) of every row of M, one letter for each entry.
+
+    The letters are 0 (the entry is zero), U and L (the upper and the lower end of a column whose
+    largest entry is e^ε times its smallest), and S (any other entry).
 
     Args:
         matrix: The channel M, rows are labels, columns outputs.
         exp_epsilon: The ratio e^ε, > 0.
 
     Returns:
-        The signatures, or None if M violates a constraint of (2).
+        One text for each row, such as "UL0S". None if M violates a constraint of (2): a row does
+        not sum to 1, or a column is not ε-private.
     """
     if any(sum(row) != 1 for row in matrix):
         return None
@@ -254,27 +282,29 @@ def make_signature_table(full: bool) -> Artifact:
     """
     claims = read_printed_numbers("label_dp")["fig5"]
     matrix = get_example_matrix()
-    found_signatures = compute_signature(matrix, Fraction(2))
-    signatures = found_signatures or [""] * len(matrix)
+    computed_signatures = compute_signature(matrix, Fraction(2))
+    signatures = computed_signatures or [""] * len(matrix)
+
     columns = [f"M to {output}" for output in claims["outputs"]]
     table = pd.DataFrame(matrix, columns=columns).map(str)
     table.insert(0, "label", claims["labels"])
     table["signature"] = [" ".join(row) for row in signatures]
     table["signature_printed"] = [" ".join(row) for row in claims["signature"]]
+
     agreeing = 0
-    if found_signatures:
+    if computed_signatures:
         agreeing = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"])))
     place = claims["place"]
-    slip = Comparison(
-        "e^ε",
-        place,
-        claims["exp_epsilon"],
-        2.0 if found_signatures else 0.5,
-        1e-9,
-        remark="e^ε = 1/2 is a slip for 2",
-    )
     comparisons = [
-        Comparison("signature entries that agree, of 20", place, 20, agreeing, 0.5),
-        replace(slip, expected=False),
+        Comparison("signature entries that agree, of 20", place, 20, agreeing, tolerance=0.5),
+        Comparison(
+            "e^ε",
+            place,
+            claims["exp_epsilon"],
+            2.0 if computed_signatures else 0.5,
+            tolerance=1e-9,
+            expected=False,
+            remark="e^ε = 1/2 is a slip for 2",
+        ),
     ]
     return make_artifact("label_dp", "fig5", table, comparisons)

@@ -1,6 +1,7 @@
 """Make the integer noise mechanisms of Ghazi et al., Regression with Label DP, with exact laws.
 
-Definition and appendix numbers are the paper's.
+A law is exact if its masses are integers with a common total. Definition and appendix numbers are
+the paper's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def make_lattice_noise(
 ) -> AdditiveIntegerNoise | Channel:
     """Return integer noise on the labels low..high as a mechanism with exact laws.
 
-    All labels are neighbours. With D = high - low, the kinds are:
+    All labels are neighbours. With D = high - low, y the label and o the output, the kinds are:
 
     laplace       discrete Laplace noise (Def. 22), with α just above e^(-ε/D)
     staircase     the discrete staircase (Def. 24), with the inner step that minimises the squared

@@ -10,7 +10,7 @@ This repeats the experiment "Generalization" of Ghazi et al. on data that can be
 
 Each run splits the data 80 % to 20 %, privatises the training labels, and measures the error on
 true test labels. The errors are means over runs. RR-on-Bins and RRWithPrior estimate their prior
-privately (Algorithm 3) from the same labels, so they need n > k/ε².
+privately (Algorithm 3) from the same labels. With n records and k labels they need n > k/ε².
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ from workbench.solvers.arrays import Vector
 # A function of labels and a seed that returns privatised labels.
 Privatise = Callable[[Vector, int], Vector]
 
+# The budgets at which the models are trained, on the diabetes data and on the others.
 EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _INTEGER_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
-# Name -> the function that makes the randomized response for labels and ε.
+# Name of a mechanism -> the function that makes it for labels (with their prior) and ε.
 RESPONSES = {
     "RR-on-Bins": find_best_bins,
     "RRWithPrior": rr_with_prior,
 }
 
+# Mechanisms for every data set, and mechanisms for labels that noise may leave.
 _MECHANISMS = ("RR-on-Bins", "Laplace", "staircase", "exponential")
 _CONTINUOUS_MECHANISMS = ("Laplace, unclipped", "staircase, unclipped")
 
@@ -73,8 +75,11 @@ def make_continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoi
     return LabelNoise(kind, values[0], values[-1], epsilon, clip=not unclipped_suffix)
 
 
-def _make_randomizer(name: str, values: Vector, epsilon: float, is_integer: bool) -> Privatise:
-    """Return the function that privatises labels with a mechanism."""
+def _make_randomizer(name: str, values: Vector, epsilon: float, *, is_integer: bool) -> Privatise:
+    """Return the function that privatises labels with a mechanism.
+
+    values: all possible labels, in increasing order. is_integer: whether noise is on the integers.
+    """
     if name in RESPONSES:
 
         def respond(labels: Vector, seed: int) -> Vector:
@@ -104,12 +109,13 @@ class _Task(NamedTuple):
     """A learning task.
 
     Attributes:
-        features: The features. Shape (n, d).
-        truth: The numbers that are predicted. Shape (n,). Their labels are the values below.
-        values: The labels, in increasing order.
-        fit: Fits a model to features and labels.
-        score: Returns the error of predictions and truth.
-        is_integer: Whether noise stays on the labels.
+        features: The features of n records. Shape (n, d).
+        truth: The numbers that are predicted. Shape (n,). A record's label is its number, rounded
+            down to one of the values.
+        values: The possible labels, in increasing order.
+        fit: Fits a model to features and labels, and returns it. It has a method `predict`.
+        score: Returns the error of predictions (first argument) for the truth (second).
+        is_integer: Whether noise is on the integers, so that outputs are labels.
     """
 
     features: Vector
@@ -123,23 +129,27 @@ class _Task(NamedTuple):
 def _measure_test_errors(
     task: _Task, epsilons: Sequence[float], run_count: int, *, has_prior: bool = False
 ) -> pd.DataFrame:
-    """Return the mean test error and its standard deviation for every ε and mechanism.
+    """Return the mean test error and its standard deviation over runs, by ε and mechanism.
 
     The mechanism "none" (ε = inf) trains on true labels. With `has_prior`, RRWithPrior is compared
-    too.
+    too. The columns are epsilon, mechanism, mse (the mean error) and std.
     """
     size = task.truth.size
+    # Numbers below the first value get the first label.
     indices = np.searchsorted(task.values, task.truth, side="right") - 1
     labels = task.values[np.maximum(indices, 0)]
     splits = []
     for run in range(run_count):
         order = np.random.default_rng(run).permutation(size)
-        splits.append((order[: size * 4 // 5], order[size * 4 // 5 :]))
+        training_size = size * 4 // 5
+        splits.append((order[:training_size], order[training_size:]))
 
     def measure(privatise: Privatise) -> list[float]:
         errors = []
         for run, (train, test) in enumerate(splits):
-            model = task.fit(task.features[train], privatise(labels[train], 1000 + run))
+            # The seeds differ from those of the splits.
+            noisy_labels = privatise(labels[train], 1000 + run)
+            model = task.fit(task.features[train], noisy_labels)
             predictions = np.asarray(model.predict(task.features[test]))
             errors.append(task.score(predictions, task.truth[test]))
         return errors
@@ -153,13 +163,13 @@ def _measure_test_errors(
     for epsilon, name in itertools.product(epsilons, names):
         # Algorithm 3 refuses if n <= k/ε².
         with suppress(InvalidRequest):
-            privatise = _make_randomizer(name, task.values, epsilon, task.is_integer)
+            privatise = _make_randomizer(name, task.values, epsilon, is_integer=task.is_integer)
             rows.append((epsilon, name, *_summarise_errors(measure(privatise))))
     return pd.DataFrame(rows, columns=["epsilon", "mechanism", "mse", "std"])
 
 
 def _summarise_errors(errors: list[float]) -> tuple[float, float]:
-    """Return the mean and the standard deviation, rounded."""
+    """Return the mean and the standard deviation, rounded to digits that all machines share."""
     return float(f"{np.mean(errors):.8g}"), float(f"{np.std(errors):.6g}")
 
 
@@ -169,7 +179,7 @@ def _mean_squared_error(predictions: Vector, truth: Vector) -> float:
 
 
 def _fit_ridge(features: Any, labels: Vector) -> Any:
-    """Return a ridge regression."""
+    """Return a ridge regression that is fitted to the labels."""
     return _import_sklearn().linear_model.Ridge(alpha=0.1).fit(features, labels)
 
 
@@ -205,7 +215,7 @@ def measure_census_errors(full: bool) -> pd.DataFrame:
     size = 100_000 if full else 20_000
     truth = rng.choice(data.labels.values, p=data.labels.prior, size=size)
     noise = rng.normal(size=(truth.size, 3))
-    # Two noisy views of the label, and noise.
+    # Two features are noisy views of the label, and the third is pure noise.
     columns = [truth / 52 + 0.5 * noise[:, 0], (truth == 52) + noise[:, 1], noise[:, 2]]
     features = np.column_stack(columns)
     values = data.labels.values
@@ -240,8 +250,8 @@ def measure_count_errors(full: bool) -> pd.DataFrame:
 
     task = _Task(features, truth, np.arange(41.0), fit, deviance, is_integer=True)
     table = _measure_test_errors(task, _INTEGER_EPSILONS, 10 if full else 3)
-    base = float(table.loc[table["mechanism"] == "none", "mse"].iloc[0])
-    return table.assign(mse=table["mse"] / base - 1, std=table["std"] / base)
+    base_error = float(table.loc[table["mechanism"] == "none", "mse"].iloc[0])
+    return table.assign(mse=table["mse"] / base_error - 1, std=table["std"] / base_error)
 
 
 # Data set -> the function that measures the test errors.
