@@ -1,4 +1,4 @@
-"""Kadam et al. 2024, Optimum Noise Mechanism for Differentially Private Queries: the paper.
+"""Reproduce Kadam et al. 2024, Optimum Noise Mechanism for Differentially Private Queries.
 
 | file              | content                                                                 |
 |-------------------|-------------------------------------------------------------------------|

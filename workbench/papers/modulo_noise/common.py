@@ -3,7 +3,7 @@
 Notation: answers are 0..n, and noise η with the law f is added modulo n + 1. M is the set of
 differences of neighbouring answers. SD: single distance, M = {μ̂}. BD: bounded
 difference, M = {1, ..., μ̄}. ρ* is the minimal error rate 1 - f(0), and f* the noise that has it.
-(13) minimises the error, and (15) minimises δ.
+The paper's program (13) minimises the error, and (15) minimises δ. PDP is probabilistic DP.
 
 | paper          | here                                                       |
 |----------------|------------------------------------------------------------|
@@ -11,7 +11,7 @@ difference, M = {1, ..., μ̄}. ρ* is the minimal error rate 1 - f(0), and f* t
 | BD, μ̄          | `make_question(n=n, max_shift=μ̄)`                          |
 | ρ*(δ, ε), f*   | `compute_closed_form(question, epsilon, delta)`            |
 | (13), (15)     | `solve_each(question, budgets)`, by HiGHS                  |
-| one-sided M    | `directed=True`, the default only here                     |
+| one-sided M    | `directed=True`, here the default (elsewhere False)        |
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from workbench.pipeline.requirements import get_ratio_kind
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 
-_SOLVER_DIGITS = 10  # Solver values are rounded to this many digits, equal on all machines.
+_SOLVER_DIGITS = 10  # Values of solvers are equal on all machines up to this many digits.
 _SOLVER_NOISE = 1e-12  # Solver values of smaller absolute value become 0.
 _RATIO_BITS = 200  # e^-ε is rounded up to a multiple of 2^-200.
 
@@ -45,7 +45,7 @@ _FLOAT_AUDIT_SLACK = Fraction("1e-9")
 
 @cache
 def get_printed_numbers() -> Record:
-    """Return the numbers that the paper prints, by name (declared/modulo_noise.toml)."""
+    """Return the numbers that the paper prints, by name (printed/modulo_noise.toml)."""
     return read_printed_numbers("modulo_noise")
 
 
@@ -93,8 +93,8 @@ def solve_each(
         settings["minimise"] = "delta"
     optima = []
     for epsilon, limit in budgets:
-        design_result = design(question, epsilon=epsilon, **{second: limit}, **settings)
-        optima.append(round_solver_value(design_result.objective))
+        solved_design = design(question, epsilon=epsilon, **{second: limit}, **settings)
+        optima.append(round_solver_value(solved_design.objective))
     return optima
 
 
@@ -110,7 +110,7 @@ def compute_closed_form(
         notion: The notion of privacy: "pdp" or "dp".
 
     Returns:
-        The closed form. Its `kind` tells whether it is proven.
+        The closed form. Its `kind` is "optimum", "upper bound" or "lower bound".
     """
     bounds = oracles.error_rate_bounds(
         question.sizes,
@@ -127,12 +127,13 @@ def compute_closed_form(
 def make_staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> AdditiveNoise:
     """Return the exact noise with masses proportional to a^level for a = e^-ε, rounded up.
 
-    Because a is rounded up, f(η) <= e^ε f(η') holds if the levels differ by one, so an audit counts
-    no rounding error as a violation.
+    For example, the levels 0, 1, 1 give masses proportional to 1, a, a. Because a is rounded up,
+    f(η) <= e^ε f(η') holds if the levels differ by one. An audit therefore counts no rounding error
+    as a violation.
 
     Args:
         question: The query with its neighbouring answers.
-        levels: One exponent for each noise value 0..n, -1 for a zero mass.
+        levels: One exponent for each noise value 0..n. A negative number means mass zero.
         epsilon: The ε in a = e^-ε, > 0.
     """
     _, ratio = exp_interval(-read_number(epsilon, "epsilon"), _RATIO_BITS)
@@ -146,7 +147,7 @@ def compute_needed_delta(
 
     Args:
         pmf: The noise, or its masses as floats, shape (n + 1,). The ε of floats is increased by
-            1e-9, so that rounding errors do not count as violations.
+            1e-9 (`_FLOAT_AUDIT_SLACK`).
         question: The query with its neighbouring answers, which replace those of the noise.
         epsilon: The ε of the audit, > 0.
 

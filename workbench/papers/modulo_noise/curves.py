@@ -5,10 +5,12 @@ declared/modulo_noise.toml names the function and the arguments of each table, a
 from it. A new table is a function here and an entry there. Equation, theorem, table and figure
 numbers are the paper's.
 
+Words: a law is a probability distribution, and PDP is probabilistic DP. A closed form gives the
+optimum without a solver. A baseline is a published mechanism that is compared with the optimum.
+
 Notation: answers are 0..n, and noise is added modulo N = n + 1. f is the law of the noise η. M is
 the set of differences between neighbouring answers: one difference μ, or 1..μ̄. The error rate is
-1 - f(0), the probability of a wrong answer. The PDP δ of a published mechanism that is compared (a
-baseline) is
+1 - f(0), the probability of a wrong answer. The PDP δ of a baseline is
 
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of
            Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}                                   (2), (3)
@@ -79,6 +81,8 @@ _MAX_EPSILON = 3.0  # Steps of a staircase that start above this ε are omitted.
 _SAME_POINT = 1e-12  # Pieces whose ends differ by less than this meet.
 _LOSS_DECIMALS = 11  # Privacy losses with the same decimals up to here are one step.
 _STEP_OFFSET = 1e-10  # The δ of a step is evaluated at its ε plus this, after the jump.
+
+# Symbols of the ends of flat regions: δ with a bar below (start) or above (end), and an index.
 _SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
 _LOW_BAR = "\u0332"
 _HIGH_BAR = "\u0304"
@@ -215,7 +219,7 @@ def compute_joint_pmf(line: Values, scalar_epsilon: float, **arguments: Any) -> 
     """Return the optimal PMF of a query of two parts, and the product of two scalar optima.
 
     Args:
-        line: Arguments of `ModuloNoise` for one part of the query.
+        line: Arguments of `ModuloNoise` for one part of the query, such as {"n": 4, "shifts": [1]}.
         scalar_epsilon: The ε at which the noise of one part is optimal.
         arguments: The arguments of `compute_pmf`, for the query of two parts.
 
@@ -257,10 +261,11 @@ def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.Da
 
 
 def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
-    """Return the points of the curve of the minimal error against δ in Theorem 2, (19).
+    """Return points of the curve of the minimal error rate against δ by Theorem 2, (19).
 
-    The error rate is constant on flat regions of δ and affine between them. The solver runs at the
-    middle of every interval between two ends.
+    The error rate is constant on flat regions of δ and affine between them. The points are the ends
+    of the flat regions, and the middles of all intervals between two ends. At the middles the
+    solver runs too.
 
     Args:
         n: The largest answer; noise is modulo n + 1.
@@ -268,14 +273,15 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
         epsilon: The ε of the budget, > 0.
 
     Returns:
-        The columns kind ("flat": an end of a flat region; "solver": a solver run), k (the number of
-        the flat region, -1 for a solver run), name (the symbol of the end, "" for a solver run),
-        delta, error_rate (of the closed form) and solver (the solver's error rate, NaN at ends).
+        The columns kind ("flat": an end of a flat region; "solver": a middle), k (the number of the
+        flat region, -1 at a middle), name (the symbol of the end, "" at a middle), delta,
+        error_rate (of the closed form) and solver (the solver's error rate, NaN at ends).
     """
     question = make_question(n=n, shifts=[shift])
     ratio = Fraction(math.exp(epsilon))
     printed_ends = [float(end(ratio)) for end, _ in rational_forms.theorem2(n + 1)]
     ends = [0.0, *printed_ends, 1.0]
+
     # Theorem 2 prints 2 n ends; with 0 and 1 there are 2 (n + 1) ends, two for each k = 0..n.
     names = []
     for k in range(n + 1):
@@ -283,12 +289,14 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     flat_ends = pd.DataFrame(
         {"kind": "flat", "k": np.arange(len(ends)) // 2, "delta": ends, "name": names}
     )
+
     middles = [(low + high) / 2 for low, high in itertools.pairwise(ends[:-1])]
     errors = solve_each(question, [(epsilon, delta) for delta in middles])
-    solver = pd.DataFrame(
+    solver_points = pd.DataFrame(
         {"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": errors}
     )
-    table = pd.concat([flat_ends, solver])
+
+    table = pd.concat([flat_ends, solver_points])
     error_rates = [compute_closed_form(question, epsilon, delta).value for delta in table["delta"]]
     return table.assign(error_rate=error_rates)
 
@@ -346,7 +354,7 @@ def trace_exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
             )
         points += [(piece.delta_low, piece.value_low), (piece.delta_high, piece.value_high)]
     ends = np.array(points)
-    # The end of a piece that is the start of the next one is kept once.
+    # The end of a piece is the start of the next one, so the second of two equal points is dropped.
     is_new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME_POINT
     return pd.DataFrame({"delta": ends[is_new, 0], "f0": 1 - ends[is_new, 1]})
 
@@ -371,13 +379,13 @@ def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFram
 def compute_level_curve(
     epsilon: Grid, order: int, error_rate: float, *, symmetric: bool = False
 ) -> pd.DataFrame:
-    """Return the minimal δ for an error rate at every ε: by Corollary 1, (24).
+    """Return the minimal δ at which an error rate is possible, for every ε, by Corollary 1, (24).
 
     Args:
         epsilon: The values of ε, > 0.
         order: The number of noise values, n + 1.
         error_rate: The largest probability of a wrong answer, in [0, 1].
-        symmetric: Whether M is {-μ, μ}, where our extension of Corollary 1 is used, instead of {μ}.
+        symmetric: Whether M is {-μ, μ} instead of {μ}. Corollary 1 is extended to this case here.
 
     Returns:
         The columns epsilon and delta.
@@ -404,6 +412,7 @@ def list_delta_steps(mechanism: Any, parameter: float) -> pd.DataFrame:
         delta (the δ on the step).
     """
     curve = profile(mechanism, "pdp")
+    # Privacy losses that are equal except for rounding would give steps without width.
     starts = np.unique(np.round(curve.breakpoints, _LOSS_DECIMALS))
     table = pd.DataFrame({"epsilon": starts[starts <= _MAX_EPSILON], "parameter": parameter})
     deltas = curve.deltas((table["epsilon"] + _STEP_OFFSET).tolist())
@@ -415,8 +424,8 @@ def list_fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
 
     Args:
         family: A key of `BASELINE_FAMILIES`.
-        n: The largest answer; noise is modulo n + 1.
-        target: The error to be met: one of the keywords of `fit_baseline`, mse or error_rate.
+        n: The largest answer.
+        target: The error that the baseline must have: either mse or error_rate.
 
     Returns:
         The columns of `list_delta_steps`.
@@ -429,9 +438,10 @@ def list_fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
 def _make_noise_law(
     variance: float, alpha: float | None, is_gaussian: bool
 ) -> tuple[float, IntegerLaw]:
-    """Return the parameter and the law of geometric or Gaussian noise.
+    """Return the parameter and the law of geometric or discrete Gaussian noise.
 
-    Geometric noise has the parameter α, or the variance if α is None.
+    The parameter of geometric noise is α. If `alpha` is None, α is computed from the variance. The
+    parameter of Gaussian noise is the variance.
     """
     if is_gaussian:
         radius, law = discrete_gaussian(read_number(variance, "variance"))
@@ -456,13 +466,13 @@ def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
 def list_noise_steps(
     variance: float, alpha: float | None = None, n: int | None = None, *, gaussian: bool = False
 ) -> pd.DataFrame:
-    """Return the steps of δ(ε) of noise, clamped into 0..n if n is given.
+    """Return the steps of δ(ε) of geometric or Gaussian noise for neighbours that differ by 1.
 
     Args:
         variance: The variance of the noise, > 0.
         alpha: α in (0, 1) of geometric noise, whose masses are proportional to α^|η|. Default: the
             α that gives the variance.
-        n: The largest answer; noise is modulo n + 1.
+        n: The largest answer. Sums are clamped into 0..n. None: sums are not clamped.
         gaussian: Whether the noise is discrete Gaussian instead of geometric.
 
     Returns:
@@ -476,7 +486,7 @@ def list_noise_steps(
 def compute_noise_pmf(
     n: int, variance: float, alpha: float | None = None, *, gaussian: bool = False
 ) -> pd.DataFrame:
-    """Return the masses of noise on -n..n.
+    """Return the masses of geometric or Gaussian noise at the values -n..n.
 
     Args:
         n: The largest noise value.
@@ -494,11 +504,11 @@ def compute_noise_pmf(
 
 
 def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.DataFrame:
-    """Return a baseline with the smallest parameter that is (ε, δ)-PDP, at every ε.
+    """Return the errors of a baseline at its smallest (ε, δ)-PDP parameter, for every ε.
 
     Args:
         family: The name of a published mechanism of the family modulo.
-        n: The largest answer; noise is modulo n + 1.
+        n: The largest answer. Neighbouring answers differ by 1.
         epsilon: The values of ε, > 0.
         delta: The δ of the budget, in [0, 1].
 
@@ -512,9 +522,10 @@ def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.D
         make_request = partial(
             FAMILY.make_request, question, epsilon=value, delta=delta, notion="pdp"
         )
-        squared_reference = published_mechanism.make_reference(make_request(loss="squared"))
-        error_rate = published_mechanism.make_reference(make_request(loss="error-rate"))
-        rows.append((value, error_rate.value, squared_reference.objective, error_rate.objective))
+        squared_fit = published_mechanism.make_reference(make_request(loss="squared"))
+        error_rate_fit = published_mechanism.make_reference(make_request(loss="error-rate"))
+        parameter = error_rate_fit.value
+        rows.append((value, parameter, squared_fit.objective, error_rate_fit.objective))
     return pd.DataFrame(rows, columns=["epsilon", "parameter", "mse", "error_rate"])
 
 

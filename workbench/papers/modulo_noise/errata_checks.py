@@ -6,9 +6,10 @@ erratum. Numbers that are expressions of other numbers are only in that file. A 
 function here and an entry [errata.<name>] there.
 
 Notation: answers are 0..n, and noise with the law f is added modulo n + 1. Neighbouring answers
-differ by 1..μ̄ (`mu_bar`). A hockey stick is the largest δ over all events at a fixed ε. The flat
+differ by 1..μ̄ (`mu_bar`). PDP is probabilistic DP. The δ that a PMF needs is the smallest δ for
+which it is (ε, δ)-PDP. A hockey stick is the largest δ over all events at a fixed ε. The flat
 regions (h, j) of Theorem 3 are intervals of δ on which the printed error is constant. φ₀ᵏ is the
-printed f(0) in such a region.
+printed f(0) in such a region. The column-cut law is our closed form for differences 1..μ̄.
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ from workbench.pipeline.api import design
 from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
 
-# The ε at which clamped and unclamped geometric noise are compared.
+# The ε at which clamped and unclamped geometric noise are compared, and the α of this noise as
+# printed. Its staircase δ(ε) has a step between 0.75 and 0.76, at -ln α.
 _COMPARED_EPSILONS = ("0.1", "0.5", "0.75", "0.76", "1", "2")
+_PRINTED_ALPHA = "0.4717"
+_COROLLARY2_ERROR_RATE = 0.4425  # The error rate at which Corollary 2 is evaluated.
 
 
 def _format_values(values: Iterable[float], separator: str = ", ") -> str:
-    """Return numbers as text."""
+    """Return numbers with six decimals as one text."""
     return separator.join(f"{value:.6f}" for value in values)
 
 
@@ -73,6 +77,7 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
     law = IntegerLaw(-radius, masses)
     unclamped_noise = make_clamped_noise(None, law)
     clamped_noise = make_clamped_noise(8, law)
+    # The hockey sticks are compared at these ε.
     grid = np.linspace(0, 3, 301).tolist()
     return {
         "delta_unclamped": profile(unclamped_noise, "pdp").delta(epsilon),
@@ -205,7 +210,7 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
 
 
 def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
-    """Return the difference of the second form of φ₀ᵏ, for j = h and otherwise.
+    """Compare the second form of φ₀ᵏ, (35)-(36), with the first one, for j = h and otherwise.
 
     Args:
         n: The largest answer, >= 1.
@@ -213,8 +218,9 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
         epsilon: The ε of the budget, > 0.
 
     Returns:
-        differences: all of them as text. min_diagonal_difference: the smallest for j = h.
-        max_other_difference: the largest for j ≠ h. Both without sign.
+        differences: second form minus first form in each flat region, as text.
+        min_diagonal_difference: the smallest absolute difference for j = h. max_other_difference:
+        the largest absolute difference for j ≠ h.
     """
     differences = {}
     for region in staircases(n, mu_bar, epsilon):
@@ -241,6 +247,7 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
     Returns:
         printed_total: the sum. A PMF on 0..n needs n + 1.
     """
+    # b and r are the paper's letters: n = b μ̄ + r.
     b, r = divmod(n, mu_bar)
     h = 2
     j = 1
@@ -256,7 +263,9 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
 
 
 def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
-    """Return f(0) just below and 2 % above the correct end of the first flat region.
+    """Return the optimal f(0) just below and above the correct end of the first flat region.
+
+    f(0) is constant up to the correct end and grows beyond it.
 
     Args:
         n: The largest answer, >= 1.
@@ -282,7 +291,7 @@ def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
 
 
 def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
-    """Return the δ that a staircase without its last mass needs.
+    """Return the δ that a staircase needs whose masses have the levels ⌈η/μ̄⌉, and f(n) = 0.
 
     Args:
         n: The largest answer, >= 1.
@@ -290,10 +299,11 @@ def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
         epsilon: The ε of the budget, > 0.
 
     Returns:
-        needed_delta: that δ. single_mass: f(n - μ̄), which is as large.
+        needed_delta: that δ. single_mass: f(n - μ̄). Both numbers are equal.
     """
     question = make_question(n=n, max_shift=mu_bar)
     levels = [math.ceil(Fraction(eta, mu_bar)) for eta in range(n)]
+    # The level -1 means mass zero.
     noise = make_staircase(question, [*levels, -1], epsilon)
     return {
         "needed_delta": compute_needed_delta(noise, question, epsilon),
@@ -305,7 +315,9 @@ def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
 
 
 def check_last_row(n: int) -> Record:
-    """Return the mass f(n - q) that the printed rows of a clamped geometric law (α = 1/2) lack.
+    """Check that the printed rows of clamped geometric noise (α = 1/2) lack the mass f(n - q).
+
+    Row q has the probabilities of the outputs 0..n for the answer q.
 
     Args:
         n: The largest answer, >= 1.
@@ -316,18 +328,19 @@ def check_last_row(n: int) -> Record:
     """
     ratio = Fraction(1, 2)
     noise = IntegerLaw(0, [1], ratio=ratio)
-    printed_rows = []
+    printed_sums = []
     for q in range(n + 1):
         first = noise.weight_below(1 - q)
         middle = sum(noise.weight(k - q) for k in range(1, n))
+        # The printed last entry is Pr[η > n - q] instead of Pr[η >= n - q].
         last = noise.total - noise.weight_below(n - q + 1)
-        printed_rows.append((first + middle + last) / noise.total)
+        printed_sums.append((first + middle + last) / noise.total)
     is_complete = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows)
     is_missing_mass = all(
-        1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(printed_rows)
+        1 - row_sum == noise.weight(n - q) / noise.total for q, row_sum in enumerate(printed_sums)
     )
     return {
-        "missing_mass": float(1 - min(printed_rows)),
+        "missing_mass": float(1 - min(printed_sums)),
         "is_confirmed": is_complete and is_missing_mass,
     }
 
@@ -342,13 +355,13 @@ def compare_clamped_geometric(n: int) -> Record:
         clamped_deltas, unclamped_deltas: the PDP δ at each ε, as text. max_difference: the largest
         absolute difference of both.
     """
-    law = IntegerLaw(0, [1], 1, "0.4717")
-    clamped_noise = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
-    unclamped_noise = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
+    law = IntegerLaw(0, [1], 1, _PRINTED_ALPHA)
+    clamped_deltas = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
+    unclamped_deltas = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
     return {
-        "clamped_deltas": _format_values(clamped_noise),
-        "unclamped_deltas": _format_values(unclamped_noise),
-        "max_difference": np.abs(clamped_noise - unclamped_noise).max(),
+        "clamped_deltas": _format_values(clamped_deltas),
+        "unclamped_deltas": _format_values(unclamped_deltas),
+        "max_difference": np.abs(clamped_deltas - unclamped_deltas).max(),
     }
 
 
@@ -363,4 +376,5 @@ def evaluate_corollary2(n: int, mu_bar: int, epsilon: float) -> Record:
     Returns:
         printed_delta: that δ.
     """
-    return {"printed_delta": printed_level_curve(n, mu_bar, epsilon, 0.4425)}
+    delta = printed_level_curve(n, mu_bar, epsilon, _COROLLARY2_ERROR_RATE)
+    return {"printed_delta": delta}

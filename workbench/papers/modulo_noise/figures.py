@@ -1,13 +1,14 @@
 """Make Table 1 of Kadam et al. 2024, and compare printed numbers of the figures with ours.
 
-The comparisons are of numbers that are no columns of the tables in `curves`. Functions named by
-`details` in declared/modulo_noise.toml get the table of an artifact and return a dictionary; its
-"comparisons" are added to those that the file declares.
+Most comparisons are declared in declared/modulo_noise.toml: a printed number and a column of a
+table. The functions here compare numbers that are no columns. The file names them as `details` of
+an artifact. They get its table and return a dictionary, whose "comparisons" are added to the
+declared ones.
 
 In Table 1 (answers 0..8, differences 1..3, ε = 1.5) Theorem 3 is wrong: at δ = .1212 and
 δ = .1522 the printed PMF is not optimal. Every printed column is rebuilt as the exact staircase
-that it rounds. The audit gives the δ that it needs, for the paper's one-sided differences and for
-symmetric ones.
+that it rounds. The audit gives the smallest δ for which it is private under probabilistic DP, for
+the paper's one-sided differences and for symmetric ones.
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 
 
 def compare_hop_orders(table: pd.DataFrame) -> Record:
-    """Return comparisons of the order in which hops of μ̂ reach the noise values.
+    """Return comparisons of the order of the masses in Fig. 1, and of masses that are 0.
 
-    Noise values that no hops reach have mass 0.
+    Hops of length μ̂ (modulo n + 1) reach the noise values one after the other, and the masses
+    decrease in this order. Noise values that no hop reaches have mass 0.
 
     Args:
         table: The table of fig1.
@@ -54,10 +56,11 @@ def compare_hop_orders(table: pd.DataFrame) -> Record:
             zip(printed_numbers["order"], order, strict=False), 1
         ):
             quantity = f"{name}: noise value whose mass has rank {rank}"
-            comparisons.append(compare_printed(quantity, place, theirs, int(ours), 0))
+            comparisons.append(compare_printed(quantity, place, theirs, int(ours), decimals=0))
         for eta in printed_numbers.get("zero", []):
             quantity = f"{name}: f({eta})"
-            comparisons.append(compare_printed(quantity, place, 0.0, float(masses[eta]), 12))
+            mass = float(masses[eta])
+            comparisons.append(compare_printed(quantity, place, 0.0, mass, decimals=12))
     return {"comparisons": comparisons}
 
 
@@ -76,12 +79,15 @@ def compare_boundaries(table: pd.DataFrame) -> Record:
         printed_numbers["names"], printed_numbers["delta"], boundaries, strict=True
     ):
         quantity = f"{name} by its printed formula"
-        comparisons.append(compare_printed(quantity, printed_numbers["place"], delta, ours, 4))
+        place = printed_numbers["place"]
+        comparisons.append(compare_printed(quantity, place, delta, ours, decimals=4))
     return {"comparisons": comparisons}
 
 
 def compare_peaks(table: pd.DataFrame) -> Record:
-    """Return comparisons of the places of the second largest peaks.
+    """Return comparisons of the places (η₁, η₂) of the second largest masses in Fig. 13 b.
+
+    A place is compared as one number, 10 η₁ + η₂.
 
     Args:
         table: The table of fig13.
@@ -96,7 +102,9 @@ def compare_peaks(table: pd.DataFrame) -> Record:
     for k, (their_place, our_place) in enumerate(zip(theirs, ours, strict=True), 1):
         quantity = f"second largest peak no. {k}, as the number 10 η₁ + η₂"
         comparisons.append(
-            compare_printed(quantity, printed_numbers["place"], their_place, int(our_place), 0)
+            compare_printed(
+                quantity, printed_numbers["place"], their_place, int(our_place), decimals=0
+            )
         )
     return {"comparisons": comparisons}
 
@@ -119,10 +127,11 @@ def list_levels(stairs: Staircase) -> list[int]:
     """Return the exponent k of e^-ε in each mass of a staircase: 0 for the largest masses.
 
     Args:
-        stairs: A flat region of Theorem 3, with the numbers of equal masses in turn.
+        stairs: A flat region of Theorem 3. Its `lengths` are the numbers of equal masses in turn.
 
     Returns:
-        One exponent for each noise value 0..n, non-decreasing.
+        One exponent for each noise value 0..n, non-decreasing. The lengths 1, 2, 2 give 0, 1, 1, 2,
+        2.
     """
     return np.repeat(np.arange(len(stairs.lengths)), stairs.lengths).tolist()
 
@@ -139,6 +148,7 @@ def build_table1_noise() -> list[tuple[float, AdditiveNoise]]:
     epsilon = parameters["epsilon"]
     question = make_question(n=n, max_shift=parameters["mu_bar"])
     regions = staircases(n, parameters["mu_bar"], epsilon)
+    # The first two columns are in the first flat region.
     columns = (regions[0], regions[0], regions[1], regions[2])
     noises = []
     for delta, stairs in zip(printed_numbers["delta"], columns, strict=True):
@@ -159,9 +169,11 @@ def make_staircase_table(full: bool = False) -> Artifact:
     epsilon = parameters["epsilon"]
     one_sided = make_question(n=n, max_shift=mu_bar)
     symmetric = make_question(n=n, max_shift=mu_bar, directed=False)
+
     budgets = [(epsilon, delta) for delta in printed_numbers["delta"]]
     optima = [round_solver_value(1 - error) for error in solve_each(one_sided, budgets)]
     symmetric_optima = [round_solver_value(1 - error) for error in solve_each(symmetric, budgets)]
+
     rows = []
     comparisons = []
     for k, (delta, noise) in enumerate(build_table1_noise()):
@@ -189,10 +201,11 @@ def make_staircase_table(full: bool = False) -> Artifact:
                 printed_numbers["place"],
                 theirs,
                 ours,
-                4,
+                decimals=4,
                 erratum="Theorem 3 is not optimal" if is_wrong else "",
             )
             comparisons.append(comparison)
+
     curves = {
         "optimum": trace_exact_curve(epsilon, n=n, max_shift=mu_bar),
         "theorem3": compute_printed_curve(n, mu_bar, epsilon),

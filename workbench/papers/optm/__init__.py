@@ -1,4 +1,4 @@
-"""Reproduce Cai, Zhang and Khalili 2024: unbiased private quantization by linear programming.
+"""Reproduce Cai, Zhang and Khalili 2024: unbiased private quantization by linear programs.
 
 | file     | content                                                          |
 |----------|------------------------------------------------------------------|

@@ -3,10 +3,15 @@
 The linear programs of that code for m = 4 gave the paper's Tables 1 and 2. They are not the program
 of Theorem 5 of Cai et al. 2024 (workbench.models.quantizer.two_bin, which defines the notation).
 B_1 < ... < B_4 are the bins; B_2 and B_3 are inside the input range (-c, c). p(x, i) is the
-probability of bin i, and every selection probability q is at least 1e-5.
+probability of bin i at the input x. For an input between two bins, q_j(i) is the probability of
+selecting bin i on the left side (q^l) or the i-th bin from the right on the right side (q^r). Every
+q is at least 1e-5. A slice is an interval [l, u] of values of q_2(1).
+
+The products of two q's are not linear, so a bound replaces one factor. The two programs differ from
+Theorem 5 in the factor that they replace, and in the probabilities that they compare:
 
 * symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is not bounded. In
-  q_2(2) q_2(1) at B_3 the factor q_2(1) is bounded. p(B_3, 2) from the right is omitted.
+  q_2(2) q_2(1) at B_3 the factor q_2(1) is replaced. p(B_3, 2) from the right is omitted.
 * asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded
   below by the lower end of one of them, and above by 1. Every larger probability of any output is
   compared with every smaller one of any output, which is more than ε-DP needs. From the right, two
@@ -43,7 +48,8 @@ Bins = tuple[Fraction, ...]
 # Bins, their shape, and the program of a slice.
 _SliceProgram = tuple[Bins, TwoBinShape, EntrywiseProgram]
 
-# The smaller or larger probabilities of outputs on one side.
+# The probabilities of outputs on one side that may be large, and those that may be small. Entries
+# are (columns, coefficients) of a linear expression.
 _Side = tuple[list[Entries], list[Entries]]
 
 _MIN_SELECTION = 1e-5  # Every q is at least this.
@@ -102,7 +108,10 @@ def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> 
 
 
 def _solve_best(programs: Iterable[_SliceProgram]) -> Quantizer:
-    """Return the mechanism of the program with the smallest objective."""
+    """Solve all programs and return the mechanism of the one with the smallest objective.
+
+    Programs without a solution are skipped.
+    """
     solver = ProgramSolver(LawQuestion(ONE))
     best = None
     for bins, shape, program in programs:
@@ -118,9 +127,10 @@ def _solve_best(programs: Iterable[_SliceProgram]) -> Quantizer:
 def _start_program(
     shape: TwoBinShape, slices: Mapping[VectorKey, tuple[float, float]], extra: int
 ) -> EntrywiseProgram:
-    """Return a program with Σ q = 1, q >= 1e-5, the slices of first entries, and extra columns.
+    """Return a program with Σ q = 1 and q >= 1e-5, without an objective.
 
-    It has no losses.
+    slices: for a vector q, such as ("l", 2) for q^l_2, the bounds of its first entry. extra: the
+    number of further columns.
     """
     bounds = {}
     for key in shape.columns:
@@ -146,13 +156,16 @@ def _build_symmetric_program(
     c = _INPUT_END
     q2 = shape.columns["l", 2]
     q3 = shape.columns["l", 3]
-    program = _start_program(shape, {("l", 2): (low, high)}, 0)
+    program = _start_program(shape, {("l", 2): (low, high)}, extra=0)
     program.c[q3[:2]] = (b2 + c) * (b4 - b2), (b2 + c) * (b3 - b2)
     program.c[q2[0]] = -2 * b2 * (b2 - b1)
 
-    def replace_factors(j: int, x: float, q: float = 1.0) -> list[Entries]:
-        return shape.replaced_probabilities(j, x, {("l", 2): np.full(2, q)})
+    def replace_factors(piece: int, x: float, bound: float = 1.0) -> list[Entries]:
+        # p(x, i) for every bin i of the piece, with q_2 replaced by a bound in products.
+        return shape.replaced_probabilities(piece, x, {("l", 2): np.full(2, bound)})
 
+    # Linear expressions for probabilities of the outer bin 1 and of the inner bin 2. The larger
+    # ones are upper bounds, the smaller ones lower bounds.
     at_start = replace_factors(1, -c)
     at_end = replace_factors(3, c)
     ones = np.ones(1)
@@ -162,6 +175,8 @@ def _build_symmetric_program(
     # q_2(2) q_2(1) at B_3, with q_2(1) replaced by its lower end.
     product = (q2[1:], low * shape.left_probabilities(2, b3)[1:, 1])
     smaller_inner = (product, at_end[1], at_start[1])
+
+    # ε-DP: each larger probability is at most e^ε times each smaller one of the same bin.
     ratio = float(np.exp(epsilon))
     for larger_entries, smaller_entries in (
         (larger_outer, smaller_outer),
@@ -175,13 +190,14 @@ def _build_symmetric_program(
 def _build_asymmetric_program(
     shape: TwoBinShape, epsilon: float, left: tuple[float, float], right: tuple[float, float]
 ) -> EntrywiseProgram:
-    """Return the program of a slice of q^l_2(1) and one of q^r_2(1).
+    """Return the program of a slice `left` of q^l_2(1) and a slice `right` of q^r_2(1).
 
-    Its objective is twice that of `theorem5`.
+    Its objective is twice that of `TwoBinShape.theorem5`.
     """
     b1, b2, _, b4 = shape.bins
-    program = _start_program(shape, {("l", 2): left, ("r", 2): right}, 1)
+    program = _start_program(shape, {("l", 2): left, ("r", 2): right}, extra=1)
     program.c[: shape.size] = 2 * shape.losses
+
     left_side = _list_one_side(shape, right[0])
     right_larger, right_smaller = (
         _swap_sides(terms, shape.size) for terms in _list_one_side(_mirror_shape(shape), left[0])
@@ -189,7 +205,9 @@ def _build_asymmetric_program(
     # The two terms that are not mirror images.
     right_larger[2] = shape.columns["r", 3][:1], np.array([(b4 - b2) / (b4 - b1)])
     right_smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (b2 - b1) / (b4 - b1)])
-    # z <= e^ε t and t <= w are equivalent to z <= e^ε w for every z and w.
+
+    # The extra column t shortens the program: z <= e^ε t and t <= w for a t between them are
+    # equivalent to z <= e^ε w for every larger z and smaller w.
     t = [shape.size], [1.0]
     ratio = float(np.exp(epsilon))
     for larger_entries, smaller_entries in (left_side, (right_larger, right_smaller)):
@@ -223,7 +241,7 @@ def _mirror_shape(shape: TwoBinShape) -> TwoBinShape:
 def _list_one_side(shape: TwoBinShape, low: float) -> _Side:
     """Return the larger and the smaller probabilities of outputs left of their inputs.
 
-    low: the lower end of the right slice.
+    low: the lower end of the right slice, which replaces q^r_2(1) at B_3.
     """
     _, b2, b3, _ = shape.bins
     c = _INPUT_END

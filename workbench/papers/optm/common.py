@@ -1,8 +1,9 @@
 """Make the mechanisms of Cai et al. 2024 at their printed parameters, and ours for comparison.
 
 Inputs are real numbers in [-1, 1]; a quantizer publishes one of m outputs, its bins. OPTM, MVU, RQM
-and ERM are the mechanisms that the paper compares. MAE is the mean absolute error, and the reach
-the largest output. ε is passed as text, such as "0.5", so that it is exact. Results are cached.
+and ERM are the mechanisms that the paper compares. MAE is the mean absolute error, and the reach is
+the largest output. An alphabet is a list of outputs. ε is passed as text, such as "0.5", so that it
+is exact. Results are cached.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from workbench.solvers.arrays import Vector
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
 
-# ε -> the table with the printed parameters.
+# ε -> the key of the table in printed/optm.toml with the parameters of the mechanisms.
 TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 
 _MVU_STARTS = 5  # The search for MVU's outputs starts this often.
-_LIMIT_UNITS = 1e4  # Limits are rounded outward to multiples of 1/_LIMIT_UNITS, 4 decimals.
+_LIMIT_UNITS = 1e4  # Limits are rounded outward to multiples of 1/_LIMIT_UNITS.
 
 
 @lru_cache
 def get_printed_numbers() -> Record:
-    """Return the printed numbers and parameters."""
+    """Return the numbers and parameters that the paper prints, by table (printed/optm.toml)."""
     return read_printed_numbers("optm")
 
 
@@ -65,7 +66,7 @@ def format_values(values: Iterable[float], spec: str = ".4f") -> str:
 def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vector:
     """Quantize every coordinate of x, clipped to [-c, c], in floats.
 
-    It is for experiments, which publish nothing.
+    Its randomness is not secure, so it is only for experiments, which publish nothing.
 
     Args:
         quantizer: A quantizer of inputs in [-c, c].
@@ -75,9 +76,10 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
     Returns:
         The outputs. Shape of x.
     """
-    sums = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
+    cumulative_probabilities = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
     uniforms = rng.random(x.shape)
-    return np.asarray(quantizer.outputs[(uniforms[..., None] >= sums).sum(axis=-1)])
+    output_indices = (uniforms[..., None] >= cumulative_probabilities).sum(axis=-1)
+    return np.asarray(quantizer.outputs[output_indices])
 
 
 @lru_cache(maxsize=256)
@@ -87,8 +89,9 @@ def design_quantizer(
     """Design a quantizer.
 
     Args:
-        outputs: The outputs as text, such as "-3,-1,1,3". Or their number: the outputs are then
-            optimised, within twice the smallest feasible reach (with method mvu, without a limit).
+        outputs: The outputs as text, such as "-3,-1,1,3". Or their number, and the outputs are
+            optimised, within twice the smallest feasible reach (without a limit if the option
+            method is "mvu").
         epsilon: The ε of pure DP as text, such as "0.5".
         density: The density of the inputs. Default: uniform on [-1, 1].
         options: Options of `workbench design quantizer`.
@@ -113,7 +116,7 @@ def design_mvu(outputs: str | int, epsilon: str) -> Quantizer:
     """Return the MVU mechanism at a printed alphabet, or with searched outputs.
 
     Args:
-        outputs: The outputs as text, or their number.
+        outputs: The outputs as text, such as "-3,-1,1,3". Or their number, and they are searched.
         epsilon: The ε of pure DP as text, such as "0.5".
     """
     return design_quantizer(outputs, epsilon, method="mvu", starts=_MVU_STARTS)
@@ -179,9 +182,9 @@ def make_law_question(epsilon: str, density: Density | None = None) -> LawQuesti
 
 
 def repair(quantizer: Quantizer, epsilon: str) -> Quantizer:
-    """Return the quantizer, exactly ε-private and unbiased.
+    """Return the quantizer with a small change that makes it exactly ε-private and unbiased.
 
-    A repair moves errors by about 1e-13.
+    The change moves errors by about 1e-13.
 
     Args:
         quantizer: A quantizer that is nearly ε-private and unbiased.

@@ -42,6 +42,8 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
 
+_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
+
 
 def audit_rqm_ends() -> Record:
     """Compare the ε of RQM for the two end inputs only with its ε over all inputs.
@@ -66,21 +68,21 @@ def compare_authors_optm() -> Record:
         the largest difference of its MAE from a printed cell. min_theorem5_difference: the smallest
         difference of Theorem 5's MAE from a cell.
     """
-    printed_numbers = np.array(get_printed_numbers()["table1"]["OPTM"])
-    authors = [make_authors_optm(epsilon) for epsilon in EPSILONS]
-    authors_errors = np.array([quantizer.mae_51 for quantizer in authors])
+    printed_errors = np.array(get_printed_numbers()["table1"]["OPTM"])
+    authors_quantizers = [make_authors_optm(epsilon) for epsilon in EPSILONS]
+    authors_errors = np.array([quantizer.mae_51 for quantizer in authors_quantizers])
     theorem5_errors = np.array(
         [list_published_mechanisms(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS]
     )
     excesses = []
-    for quantizer, epsilon in zip(authors, EPSILONS, strict=True):
+    for quantizer, epsilon in zip(authors_quantizers, EPSILONS, strict=True):
         excesses.append(audit_extremes(quantizer, 0).pure_epsilon - float(epsilon))
     return {
         "authors_errors": format_values(authors_errors),
         "theorem5_errors": format_values(theorem5_errors),
         "max_excess": max(excesses),
-        "max_authors_difference": np.abs(authors_errors - printed_numbers).max(),
-        "min_theorem5_difference": np.abs(theorem5_errors - printed_numbers).min(),
+        "max_authors_difference": np.abs(authors_errors - printed_errors).max(),
+        "min_theorem5_difference": np.abs(theorem5_errors - printed_errors).min(),
     }
 
 
@@ -92,36 +94,38 @@ def check_table2_units() -> Record:
     Returns:
         printed_errors: the printed values. expected_errors: exact expectations for inputs in
         [-1, 1]. min_printed: the smaller of the first two printed values. worst_error: the error at
-        the worst input. other_unit_errors: the expectations in the other units, with standard
-        errors of 1000 inputs. max_gap: the largest difference of a printed value from them, in
-        standard errors.
+        the worst input. other_unit_errors: the expected distance of the input in [-1, 1] from the
+        output in [0, 1], doubled, with standard errors of 1000 inputs. max_gap: the largest
+        difference of a printed value from these, in standard errors.
     """
-    printed_numbers = get_printed_numbers()["table2"]
+    table2 = get_printed_numbers()["table2"]
     quantizer = design_mvu(get_printed_numbers()["table6"]["MVU"]["bins"], "1")
     # The alphabet for inputs in [0, 1].
     y = (quantizer.outputs + 1) / 2
-    means = []
-    other_means = []
-    gap = 0.0
-    for sigma, cell in zip(printed_numbers["sigma"], printed_numbers["MVU"], strict=True):
+    expected_errors = []
+    other_unit_errors = []
+    max_gap = 0.0
+    for sigma, cell in zip(table2["sigma"], table2["MVU"], strict=True):
         density = make_gaussian_density(sigma)
-        means.append(quantizer.mae(density))
+        expected_errors.append(quantizer.mae(density))
+
+        # The integrand has kinks at the knots of the law and at the outputs.
         breaks = np.concatenate([[float(knot) for knot in quantizer.knots], y[np.abs(y) < 1]])
         x, weights = density.quadrature(breaks)
-        differences = 2 * np.abs(x[:, None] - y)
-        law = weights[:, None] * quantizer.probabilities(x)
-        mean = float((law * differences).sum())
-        variance = float((law * differences**2).sum()) - mean * mean
-        error = math.sqrt(variance / 1000)
-        other_means.append(f"{mean:.3f} ± {error:.3f}")
-        gap = max(gap, abs(cell - mean) / error)
+        distances = 2 * np.abs(x[:, None] - y)
+        joint_law = weights[:, None] * quantizer.probabilities(x)
+        mean = float((joint_law * distances).sum())
+        variance = float((joint_law * distances**2).sum()) - mean * mean
+        standard_error = math.sqrt(variance / _SAMPLE_SIZE)
+        other_unit_errors.append(f"{mean:.3f} ± {standard_error:.3f}")
+        max_gap = max(max_gap, abs(cell - mean) / standard_error)
     return {
-        "printed_errors": format_values(printed_numbers["MVU"], ".3f"),
-        "expected_errors": format_values(means, ".3f"),
-        "min_printed": min(printed_numbers["MVU"][:2]),
+        "printed_errors": format_values(table2["MVU"], ".3f"),
+        "expected_errors": format_values(expected_errors, ".3f"),
+        "min_printed": min(table2["MVU"][:2]),
         "worst_error": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
-        "other_unit_errors": ", ".join(other_means),
-        "max_gap": gap,
+        "other_unit_errors": ", ".join(other_unit_errors),
+        "max_gap": max_gap,
     }
 
 
@@ -137,26 +141,27 @@ def compare_chosen_bins() -> Record:
         difference of a printed MAE from the program's exceeds rounding and three standard errors
         (negative if nowhere).
     """
-    printed_numbers = get_printed_numbers()["table2"]
+    table2 = get_printed_numbers()["table2"]
     bins = read_bins(get_printed_numbers()["table6"]["OPTM"]["bins"])
-    gap = -math.inf
+    max_excess = -math.inf
     same_sigmas = []
     last: Record = {}
-    for sigma, cell in zip(printed_numbers["sigma"], printed_numbers["OPTM"], strict=True):
+    for sigma, cell in zip(table2["sigma"], table2["OPTM"], strict=True):
         quantizer = make_authors_gaussian_optm(sigma)
         density = make_gaussian_density(sigma)
         mae = quantizer.mae(density)
-        error = compute_standard_error(quantizer, density)
-        gap = max(gap, abs(mae - cell) - 0.0005 - 3 * error)
+        standard_error = compute_standard_error(quantizer, density)
+        # A printed MAE may differ by rounding and by three standard errors.
+        max_excess = max(max_excess, abs(mae - cell) - 0.0005 - 3 * standard_error)
         if np.array_equal(quantizer.outputs, [float(value) for value in bins]):
             same_sigmas.append(sigma)
         last = {
             "last_bins": format_values(quantizer.outputs, "g"),
             "last_error": mae,
-            "last_standard_error": error,
+            "last_standard_error": standard_error,
             "last_printed": cell,
         }
-    return {**last, "same_sigmas": format_values(same_sigmas, "g"), "max_excess": gap}
+    return {**last, "same_sigmas": format_values(same_sigmas, "g"), "max_excess": max_excess}
 
 
 def find_missing_mechanisms() -> Record:
@@ -180,7 +185,11 @@ def find_missing_mechanisms() -> Record:
 
 
 def _find_least_metric_epsilon(point_count: int) -> float:
-    """Return the smallest ε of squared-distance metric privacy on a grid, to 1e-3."""
+    """Return the smallest ε at which a private quantizer exists on a grid of inputs, to 1e-3.
+
+    Privacy is squared-distance metric privacy: the privacy loss of the inputs x and x' is at most
+    ε (x - x')². The outputs are -3, -1, 1, 3, and the quantizer is unbiased.
+    """
     bins = tuple(Fraction(value) for value in (-3, -1, 1, 3))
     question = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
@@ -231,8 +240,8 @@ def check_objective_constant() -> Record:
 def check_theorem6() -> Record:
     """Return the smallest q_2(1) that Theorem 6 allows, and how many slices have a solution.
 
-    For k = 2, r = 4 it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3). Further, q_2(1) <= q_2(2) =
-    1 - q_2(1).
+    For k = 2, r = 4 the theorem requires q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), where q_1(1) =
+    1. It also requires q_2(1) <= q_2(2) = 1 - q_2(1), so q_2(1) is at most 1/2.
 
     Returns:
         requirements: the smallest q_2(1) for the bins of Tables 3, 4 and 6, as text.

@@ -26,13 +26,13 @@ from workbench.papers.optm.common import (
 )
 from workbench.privacy.audit import audit_extremes
 
-# The parameters of Fig. 2, which are our choice.
+# The parameters of Fig. 2. The paper does not print them, so they are our choice.
 _ERM_OUTER_BIN = "1.6"
 _ERM_GAMMA = "1.5"
 
 # The numbers of outputs at which all mechanisms are computed without --full.
 _COMPARED_OUTPUTS = (2, 3, 4, 5, 6, 8, 12, 16)
-_MAX_OUTPUTS = 16
+_MAX_OUTPUTS = 16  # The largest number of outputs of the table.
 _FINE_SEARCH_OUTPUTS = 6  # Up to this many outputs, OPTM's bins are searched on a finer grid.
 
 
@@ -72,7 +72,7 @@ def add_limits(table: pd.DataFrame) -> Record:
 
 
 def _design_optm(output_count: int, epsilon: str) -> Quantizer | None:
-    """Return OPTM with bins from a coarse search, or None."""
+    """Return OPTM with bins from a coarse search, or None if its program has no solution."""
     if output_count == 2:
         return randomized_response(epsilon)
     question = make_law_question(epsilon)
@@ -90,8 +90,10 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
         full: Whether all mechanisms are computed at every number of outputs.
 
     Returns:
-        Rows with epsilon, outputs (inf for the limits), mechanism, mae, and for mechanisms the
-        other columns of the code below.
+        One row for each mechanism and number of outputs, with epsilon, outputs, mechanism, mae,
+        "mae, at most so many outputs" (the smallest mae up to this number), mse, "largest output"
+        and "exact epsilon" (by the audit). Then one row for each limit, with epsilon, outputs
+        (inf), mechanism (the name of the limit) and mae.
     """
     rows: list[Row] = []
     # The smallest MAE of each mechanism up to the current number of outputs.
@@ -120,6 +122,7 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
                 "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
             }
             rows.append(row)
+
     bounds = compute_limit(epsilon)
     limits = {
         "limit, proven": bounds.lower,

@@ -42,21 +42,25 @@ from workbench.solvers.arrays import Vector
 Data = tuple[Vector, NDArray[np.intp]]
 
 _MAX_EVALUATED = 4000  # The accuracy is measured on at most this many examples, the first ones.
-_SCORE_DECIMALS = 9  # Scores are rounded, so that the machine's linear algebra breaks no ties.
+_SCORE_DECIMALS = 9  # Scores are rounded, so that ties do not depend on the machine's rounding.
+
+# Learning rates, which are our choice: the paper does not print them.
 _BREAST_CANCER_RATE = 1.0
 _MNIST_RATE = 20.0
-_IDX_BYTES = 0x800  # The header of an IDX file of unsigned bytes, plus the number of dimensions.
+
+# The first number of an IDX file of unsigned bytes, without the number of its dimensions.
+_IDX_BYTES = 0x800
 
 
 @dataclass(frozen=True)
 class Training:
-    """One pass of SGD.
+    """The parameters of one pass of SGD.
 
     Attributes:
         batch: The number of examples of a step.
-        clip: The bound on every coordinate of a gradient.
+        clip: The bound on the absolute value of every coordinate of a gradient.
         rate: The learning rate.
-        runs: The number of runs, each with its own order.
+        runs: The number of runs, each with its own random order of the data.
     """
 
     batch: int
@@ -82,38 +86,44 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
     runs = training.runs
     n, d = x.shape
     class_count = int(y.max()) + 1
+    step_count = n // batch
+
     rng = np.random.default_rng(0)
     orders = np.stack([rng.permutation(n) for _ in range(runs)])
-    step_count = n // batch
+    # The last feature is 1, so its weights are the intercepts.
     features = np.concatenate([x, np.ones((n, 1))], axis=1)
     evaluated_features = features[:_MAX_EVALUATED]
-    answers = y[:_MAX_EVALUATED]
+    evaluated_classes = y[:_MAX_EVALUATED]
+    one_hot = np.eye(class_count)
+
     weights = np.zeros((runs, d + 1, class_count))
     accuracy = np.zeros((runs, step_count))
-    unit = np.eye(class_count)
     for step in range(step_count):
         # Shape (runs, batch).
         batch_indices = orders[:, step * batch : (step + 1) * batch]
         inputs = features[batch_indices]
-        gap = softmax(inputs @ weights, axis=2) - unit[y[batch_indices]]
+        # The gradient of the loss of an example is the product of its inputs and this difference.
+        differences = softmax(inputs @ weights, axis=2) - one_hot[y[batch_indices]]
         # Shape (runs, batch, d + 1, classes).
-        gradients = np.clip(inputs[..., :, None] * gap[..., None, :], -clip, clip)
+        gradients = np.clip(inputs[..., :, None] * differences[..., None, :], -clip, clip)
         if quantizer:
             gradients = clip * simulate_quantizer(quantizer, gradients / clip, rng)
         weights -= training.rate * gradients.mean(axis=1)
-        # Quantized steps give exactly equal scores.
+
+        # Quantized steps give scores that are equal except for rounding.
         scores = np.round(evaluated_features @ weights, _SCORE_DECIMALS)
-        accuracy[:, step] = (scores.argmax(axis=2) == answers).mean(axis=1)
+        accuracy[:, step] = (scores.argmax(axis=2) == evaluated_classes).mean(axis=1)
     return accuracy
 
 
 def _compute_accuracy_curves(
     data: Data, table: str, training: Training, epsilon: str
 ) -> pd.DataFrame:
-    """Return the accuracy curves without privacy and of the mechanisms.
+    """Return the accuracy curves without privacy and of the mechanisms of a printed table.
 
-    The 4 bins of the exact quantizer are optimised for the squared error of uniform inputs, because
-    the variance of the noise matters for a step of SGD.
+    The columns are mechanism, batch (its number, from 1), accuracy (the mean over runs) and
+    "standard error" (of this mean). The 4 bins of the exact quantizer are optimised for the squared
+    error of uniform inputs, because the variance of the noise matters for a step of SGD.
     """
     mechanisms: dict[str, Quantizer | None] = {
         "no privacy": None,
@@ -136,7 +146,11 @@ def _compute_accuracy_curves(
 def _make_training_artifact(
     name: str, data: Data, table: str, rate: float, runs: int, **values: Any
 ) -> Artifact:
-    """Make a figure of accuracy curves with the parameters of a table."""
+    """Make a figure of accuracy curves with ε, batch size and clipping bound of a printed table.
+
+    name: the name of the artifact. table: the key of the table, such as "table8". values: further
+    values of the caption's template.
+    """
     printed_parameters = get_printed_numbers()[table]
     parameters = {key: printed_parameters[key] for key in ("epsilon", "batch", "clip")}
     training = Training(parameters["batch"], parameters["clip"], rate, runs)
@@ -179,22 +193,21 @@ def train_on_mnist(full: bool) -> Artifact:
     """
     try:
         data = load_mnist()
+        runs = 5
+        data_sentence = "MNIST (60,000 training images, accuracy on the first 4000)."
     except CorruptFile:
         raise
     except WorkbenchError as error:
+        x, y = _load_sklearn_data("load_digits")
+        # The pixels are 0..16.
+        data = x / 16.0, y
+        runs = 30 if full else 10
         data_sentence = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    else:
-        data_sentence = "MNIST (60,000 training images, accuracy on the first 4000)."
-        return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, 5, what=data_sentence)
-    x, y = _load_sklearn_data("load_digits")
-    runs = 30 if full else 10
-    return _make_training_artifact(
-        "fig4d", (x / 16.0, y), "table9", _MNIST_RATE, runs, what=data_sentence
-    )
+    return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, runs, what=data_sentence)
 
 
 def _load_sklearn_data(name: str) -> Data:
-    """Return the features and labels of data of scikit-learn."""
+    """Return features and classes of scikit-learn's data. `name` is its loader, "load_digits"."""
     require_extra("learning", "DP-SGD on these data")
     bunch = getattr(importlib.import_module("sklearn.datasets"), name)()
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
@@ -226,7 +239,11 @@ def load_mnist() -> Data:
 
 
 def _read_idx(folder: Path, name: str, dimension_count: int) -> NDArray[np.uint8]:
-    """Return an array of unsigned bytes in the IDX format. Raises WorkbenchError, CorruptFile."""
+    """Return the array of a file in the IDX format, MNIST's format for arrays of unsigned bytes.
+
+    The header has the number `_IDX_BYTES` + dimensions, and the size of each dimension. All are
+    big-endian integers of 4 bytes. Raises WorkbenchError if the file is missing, and CorruptFile.
+    """
     candidates = (folder / name, folder / f"{name}.gz")
     path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if path is None:
@@ -235,8 +252,8 @@ def _read_idx(folder: Path, name: str, dimension_count: int) -> NDArray[np.uint8
         open_file = gzip.open if path.suffix == ".gz" else open
         with open_file(path, "rb") as file:
             content = bytes(file.read())
-        kind, *shape = np.frombuffer(content, ">u4", dimension_count + 1).tolist()
-        if kind != _IDX_BYTES + dimension_count:
+        magic_number, *shape = np.frombuffer(content, ">u4", dimension_count + 1).tolist()
+        if magic_number != _IDX_BYTES + dimension_count:
             raise ValueError("another header")
         offset = 4 + 4 * dimension_count
         return np.frombuffer(content, np.uint8, offset=offset).reshape(shape)

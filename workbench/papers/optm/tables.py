@@ -1,8 +1,10 @@
 """Compute the tables behind the figures of Cai et al. 2024, and the distance from the limit.
 
-declared/optm.toml names the function and the arguments of each table. The limit is the smallest
-mean absolute error (MAE) with any number of outputs. OPTM, MVU, RQM and ERM are the mechanisms that
-the paper compares.
+Each public function that returns rows makes a table. declared/optm.toml names the function and its
+arguments. OPTM, MVU, RQM and ERM are the mechanisms that the paper compares, and M is one of them.
+The error is the mean absolute error (MAE). "51 points" is its mean on a grid of 51 inputs, as in
+the paper's Table 1. The limit is the smallest MAE with any number of outputs, and the reach is the
+largest output.
 """
 
 from __future__ import annotations
@@ -41,16 +43,17 @@ from workbench.papers.optm.common import (
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density, normal_density, uniform_density
 
-MAX_OUTPUTS = (
-    16  # The number of outputs of the optimised quantizer that is compared with the limit.
-)
+# The optimised quantizer that is compared with the limit has this many outputs.
+MAX_OUTPUTS = 16
 
 _SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
 _HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
-_EXACT_KNOTS = 41  # The knots of the exact quantizer at given bins.
+_EXACT_KNOTS = 41  # The law of the exact quantizer at given bins is optimised at this many inputs.
 
-# The grids of `find_best_rqm` and `find_erms`: factors of the smallest reach, and parameters.
+# The grids of `find_best_rqm` and `find_erms`: factors of the smallest feasible reach, inner bins,
+# and values of ERM's parameter γ.
 _RQM_FACTORS = (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3)
+_ERM_OUTER_BINS = np.linspace(4.1, 16, 18)
 _ERM_INNER_BINS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 _ERM_GAMMAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 _ERM_FACTORS = (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01)
@@ -81,7 +84,11 @@ def make_authors_gaussian_optm(sigma: float) -> Quantizer:
 
 
 def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -> Quantizer:
-    """Return the mechanism of a row, for uniform inputs or (with σ) the inputs of Table 2."""
+    """Return the mechanism of a row, for uniform inputs or (with σ) the inputs of Table 2.
+
+    construction: an entry `construction` of [mechanisms] in declared/optm.toml, one of the cases
+    below or a name of `common.NAMES`.
+    """
     table = TABLES[epsilon] if sigma is None else "table6"
     density = _make_input_density(sigma)
     bins = get_printed_numbers()[table]["OPTM"]["bins"]
@@ -113,7 +120,7 @@ def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -
 
 
 def _measure(quantizer: Quantizer, density: Density | None = None) -> Record:
-    """Return the errors, the exact ε and the bias."""
+    """Return the errors, the exact ε and the bias of a quantizer. Default: uniform inputs."""
     density = density or uniform_density()
     return {
         "mae (51 points)": quantizer.mae_51,
@@ -150,17 +157,17 @@ def compare_mechanism(mechanism: str, epsilon: float = 1, sigma: float | None = 
     row["certified"] = audit_extremes(quantizer, 0).meets("pure", budget) and not row["bias"]
     if sigma is None:
         bounds = compute_limit(budget)
-        printed_numbers = get_printed_numbers()["table1"]
+        printed_table = get_printed_numbers()["table1"]
         k = EPSILONS.index(budget)
         row |= {"limit, proven": bounds.lower, "limit, reached": bounds.upper}
     else:
-        printed_numbers = get_printed_numbers()["table2"]
-        k = printed_numbers["sigma"].index(sigma)
+        printed_table = get_printed_numbers()["table2"]
+        k = printed_table["sigma"].index(sigma)
         row["standard error of 1000 inputs"] = compute_standard_error(
             quantizer, make_gaussian_density(sigma)
         )
     if "printed_row" in declaration:
-        row["printed"] = printed_numbers[declaration["printed_row"]][k]
+        row["printed"] = printed_table[declaration["printed_row"]][k]
     return [row]
 
 
@@ -177,20 +184,19 @@ def evaluate_printed_parameters(
     Returns:
         One row: the printed parameters by name, "requested epsilon", errors, "exact epsilon", bias.
     """
-    printed_numbers = get_printed_numbers()[table]
-    epsilon = printed_numbers.get("epsilon", "1")
+    printed_table = get_printed_numbers()[table]
+    epsilon = printed_table.get("epsilon", "1")
     density = _make_input_density(sigma)
     quantizer = make_printed_mechanism(mechanism, table, epsilon, density)
     assert quantizer
-    return [
-        {**printed_numbers[mechanism], "requested epsilon": float(epsilon), **_measure(quantizer)}
-    ]
+    parameters = printed_table[mechanism]
+    return [{**parameters, "requested epsilon": float(epsilon), **_measure(quantizer)}]
 
 
 def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
-    """Return the expected error of a mechanism of Table 1 against x.
+    """Return the expected error of a mechanism of Table 1 against the input x.
 
-    Both limits are given where the law jumps.
+    Where the law jumps, the rows contain the input and the next float below it.
 
     Args:
         mechanism: A key of [mechanisms] in declared/optm.toml.
@@ -207,9 +213,13 @@ def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
 
 
 def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
-    """Return mechanisms whose parameters round to the printed ones, and the unknown digits."""
-    printed_numbers = get_printed_numbers()[TABLES[epsilon]][name]
-    bins = read_bins(printed_numbers["bins"])
+    """Return mechanisms whose parameters round to the printed ones, and a text about the digits.
+
+    Each parameter is moved up and down by half a unit of its last printed digit: bins by 1/200, q
+    and γ by 1/2000.
+    """
+    parameters = get_printed_numbers()[TABLES[epsilon]][name]
+    bins = read_bins(parameters["bins"])
     signs = (-1, 1)
     if name == "MVU":
         mechanisms = []
@@ -220,32 +230,34 @@ def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], 
             mechanisms.append(design_mvu(",".join(map(str, alphabet)), epsilon))
         return mechanisms, "alphabet printed to 0.01"
     if name == "RQM":
-        q = read_number(printed_numbers["q"], "q")
+        q = read_number(parameters["q"], "q")
         mechanisms = []
         for bin_sign, q_sign in itertools.product(signs, repeat=2):
             moved_bins = equal_bins(4, bins[-1] + Fraction(bin_sign, 200))
             mechanisms.append(rqm(moved_bins, q + Fraction(q_sign, 2000)))
         return mechanisms, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
-    gamma = read_number(printed_numbers["gamma"], "gamma")
+    gamma = read_number(parameters["gamma"], "gamma")
     mechanisms = [erm(bins, gamma + Fraction(sign, 2000)) for sign in signs]
     return mechanisms, "gamma printed to 0.001"
 
 
-def _compare_cell(name: str, epsilon: str, printed_numbers: float, ours: float) -> Comparison:
+def _compare_cell(name: str, epsilon: str, printed_error: float, ours: float) -> Comparison:
     """Return the comparison of a cell of Table 1.
 
-    The tolerance covers the parameters that round to the printed ones.
+    The tolerance covers all parameters that round to the printed ones. OPTM is determined by its
+    bins, which are exact, so its tolerance is half a unit.
     """
     quantity = f"MAE of {name}, ε = {epsilon}"
-    if abs(ours - printed_numbers) <= _HALF_UNIT or name == "OPTM":
-        return Comparison(quantity, "Table 1", printed_numbers, ours, _HALF_UNIT)
+    if abs(ours - printed_error) <= _HALF_UNIT or name == "OPTM":
+        return Comparison(quantity, "Table 1", printed_error, ours, _HALF_UNIT)
+
     mechanisms, reason = _vary_printed_parameters(name, epsilon)
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
     low = min(values)
     high = max(values)
     remark = f"{reason}: the missing digits move the value between {low:.4f} and {high:.4f}"
     tolerance = _HALF_UNIT + max(ours - low, high - ours)
-    return Comparison(quantity, "Table 1", printed_numbers, ours, tolerance, remark=remark)
+    return Comparison(quantity, "Table 1", printed_error, ours, tolerance, remark=remark)
 
 
 def compare_table1_cells(table: pd.DataFrame) -> Record:
@@ -254,9 +266,11 @@ def compare_table1_cells(table: pd.DataFrame) -> Record:
     Args:
         table: The table of the artifact.
     """
-    printed_numbers = pd.to_numeric(table["printed"], errors="coerce")
+    # Cells that print "N/A" are dropped.
+    printed_errors = pd.to_numeric(table["printed"], errors="coerce")
+    printed_rows = table.assign(printed=printed_errors).dropna(subset="printed")
     comparisons = []
-    for row in table.assign(printed=printed_numbers).dropna(subset="printed").to_dict("records"):
+    for row in printed_rows.to_dict("records"):
         name, _, variant = row["mechanism"].partition(", ")
         comparison = _compare_cell(
             name, f"{row['epsilon']:g}", row["printed"], row["mae (51 points)"]
@@ -277,9 +291,9 @@ def compare_table2_cells(table: pd.DataFrame) -> Record:
     for row in table.dropna(subset="printed").to_dict("records"):
         name = row["mechanism"]
         mae = row["mae"]
-        error = row["standard error of 1000 inputs"]
-        deviation = (row["printed"] - mae) / error
-        remark = f"{deviation:+.1f} standard errors of 1000 inputs, {error:.4f}"
+        standard_error = row["standard error of 1000 inputs"]
+        deviation = (row["printed"] - mae) / standard_error
+        remark = f"{deviation:+.1f} standard errors of 1000 inputs, {standard_error:.4f}"
         if name == "MVU":
             remark += "; see the errata"
         elif "OPTM" in name:
@@ -289,7 +303,7 @@ def compare_table2_cells(table: pd.DataFrame) -> Record:
             "Table 2",
             row["printed"],
             mae,
-            _HALF_UNIT + 3 * error,
+            _HALF_UNIT + 3 * standard_error,
             expected=name != "MVU",
             remark=remark,
         )
@@ -300,7 +314,7 @@ def compare_table2_cells(table: pd.DataFrame) -> Record:
 def compute_standard_error(quantizer: Quantizer, density: Density) -> float:
     """Return the standard error of the average of E|M(x) - x| over 1000 independent inputs x.
 
-    Outputs are averaged exactly. They are not drawn.
+    E is the expectation over the outputs. It is exact, only the inputs are random.
 
     Args:
         quantizer: The quantizer M.
@@ -311,6 +325,11 @@ def compute_standard_error(quantizer: Quantizer, density: Density) -> float:
     errors = quantizer.error_at(x)
     variance = float(weights @ (errors - float(weights @ errors)) ** 2)
     return math.sqrt(max(0.0, variance) / _SAMPLE_SIZE)
+
+
+def _compute_least_reach(epsilon: str) -> float:
+    """Return the smallest reach of an unbiased ε-private quantizer, coth(ε/2)."""
+    return 1 / math.tanh(float(epsilon) / 2)
 
 
 def find_best_rqm(epsilon: str) -> Quantizer | None:
@@ -324,10 +343,10 @@ def find_best_rqm(epsilon: str) -> Quantizer | None:
     Returns:
         The mechanism. None if no RQM of the grid is ε-private.
     """
-    reach = 1 / math.tanh(float(epsilon) / 2)
+    least_reach = _compute_least_reach(epsilon)
     mechanisms = []
     for factor in _RQM_FACTORS:
-        outer = Fraction(round(reach * factor * 10**6), 10**6)
+        outer = Fraction(round(least_reach * factor * 10**6), 10**6)
         quantizer = find_largest_q_rqm(equal_bins(4, outer), epsilon, digits=4)
         if quantizer:
             mechanisms.append(quantizer)
@@ -350,28 +369,32 @@ def find_erms(epsilon: str) -> tuple[int, Quantizer]:
     def is_private(quantizer: Quantizer) -> bool:
         return audit_extremes(quantizer, 0).meets("pure", epsilon)
 
-    count = 0
-    for outer, inner, gamma in itertools.product(
-        np.linspace(4.1, 16, 18), _ERM_INNER_BINS, _ERM_GAMMAS
-    ):
-        bins = [str(round(value, 3)) for value in (-outer, -inner, inner, outer)]
-        count += is_private(erm(bins, str(gamma)))
-    reach = 1 / math.tanh(float(epsilon) / 2)
+    private_count = 0
+    for outer, inner, gamma in itertools.product(_ERM_OUTER_BINS, _ERM_INNER_BINS, _ERM_GAMMAS):
+        bins = [str(round(position, 3)) for position in (-outer, -inner, inner, outer)]
+        private_count += is_private(erm(bins, str(gamma)))
+
+    least_reach = _compute_least_reach(epsilon)
     mechanisms = []
     for factor, gamma in itertools.product(_ERM_FACTORS, _ERM_LARGE_GAMMAS):
-        inner_bin = Fraction(round(reach * factor * 10**4), 10**4)
+        inner_bin = Fraction(round(least_reach * factor * 10**4), 10**4)
         outer_bin = Fraction(3, 2) * inner_bin
         quantizer = erm([-outer_bin, -inner_bin, inner_bin, outer_bin], gamma)
         if is_private(quantizer):
             mechanisms.append(quantizer)
-    return count, min(mechanisms, key=lambda quantizer: quantizer.mae_51)
+    return private_count, min(mechanisms, key=lambda quantizer: quantizer.mae_51)
 
 
 def measure_distance_to_limit(epsilon: str) -> list[Row]:
-    """Return the distance of each published mechanism from the limit at one ε.
+    """Return the distance of published mechanisms and of the exact quantizer from two limits.
 
     Args:
         epsilon: The ε of pure DP as text, such as "0.5".
+
+    Returns:
+        One row for each mechanism: epsilon, mechanism, mae, "largest output", and for both limits
+        its interval as text and the excess of mae over its upper end in percent. The first limit
+        allows any outputs, the second one outputs up to twice the smallest feasible reach.
     """
     mechanisms = list_published_mechanisms(epsilon)
     for count in (4, MAX_OUTPUTS):

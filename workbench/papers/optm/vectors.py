@@ -1,6 +1,7 @@
 """Recompute Figs. 4a and 4b of Cai et al. 2024: the Euclidean error of vectors.
 
-Every coordinate of a vector is quantized on its own, with the ε of a coordinate.
+Every coordinate of a vector is quantized separately, with the budget ε for each coordinate. d is
+the dimension.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from workbench.papers.optm.common import (
 from workbench.questions.density import Density, density_from_function, uniform_density
 from workbench.solvers.arrays import Vector
 
-_VECTOR_COUNT = 10_000
-_CUBE_DIMENSION = 10
-_BALL_DIMENSION = 100
+_VECTOR_COUNT = 10_000  # Errors are averages over this many random vectors.
+_CUBE_DIMENSION = 10  # The vectors of Fig. 4a are in the cube [-1, 1]^10.
+_BALL_DIMENSION = 100  # The vectors of Fig. 4b are in the unit ball of dimension 100.
 _GROUP_COUNT = 20  # The lower bound divides the coordinates into this many groups by size.
 
 
@@ -32,8 +33,8 @@ def make_ball_density() -> Density:
     """Return the density of a coordinate of a vector that is uniform in the unit ball.
 
     In the (even) dimension d it is f(t) ∝ (1 - t²)^((d-1)/2) with ∫ f = 1. It is computed with
-    products and one root only, which every machine rounds alike, because a search for outputs uses
-    it.
+    products and one root only, which every machine rounds alike. Otherwise the search for outputs,
+    which uses it, could give other outputs on another machine.
     """
     half_dimension = _BALL_DIMENSION // 2
     scale = (
@@ -50,6 +51,7 @@ def make_ball_density() -> Density:
             density = density * base
         return density
 
+    # Integrals are computed between these points.
     breaks = np.linspace(-1, 1, 41)[1:-1].tolist()
     return density_from_function(evaluate, breaks=breaks, is_symmetric=True)
 
@@ -72,10 +74,12 @@ def draw_ball_vectors(count: int, rng: np.random.Generator) -> Vector:
 def _bound_vector_error(epsilon: str, vectors: Vector) -> float:
     """Return a lower bound on the root mean squared error of unbiased ε-private quantizers.
 
-    It is sqrt(d V) for the Euclidean error on these vectors, where V bounds the mean squared error
-    of a coordinate. |x| is divided into 20 equal groups, which are mirrored. Averaging a mechanism
-    over a group gives a private law that is unbiased at the group's mean. E M² does not change, so
-    its squared error there exceeds the mean one of the group by the variance of x in the group.
+    It is sqrt(d V) for the Euclidean error on these vectors, where V is a lower bound on the mean
+    squared error of a coordinate. To bound V, the sizes |x| of all coordinates x are divided into
+    20 groups of equal count, which are mirrored for x < 0. Averaging a mechanism M over the inputs
+    of a group gives a private law that is unbiased at the group's mean. The average of E M² does
+    not change. The squared error of this law at the mean therefore exceeds the group's mean squared
+    error by the variance of x in the group. `solve_unlimited_outputs` bounds the former from below.
     """
     sizes = np.sort(np.abs(vectors), axis=None)
     groups = sizes[: sizes.size // _GROUP_COUNT * _GROUP_COUNT].reshape(_GROUP_COUNT, -1)
@@ -95,8 +99,8 @@ def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
         epsilon: The ε of a coordinate.
 
     Returns:
-        One row for each mechanism: mechanism, mean error, standard deviation, standard error, root
-        mean squared error. The last row has a lower bound on the latter.
+        One row for each mechanism: mechanism, "mean error", "standard deviation", "standard error"
+        (of the mean), "root mean squared error". The last row has a lower bound on the last column.
     """
     rng = np.random.default_rng(4)
     budget = f"{epsilon:g}"
@@ -132,7 +136,8 @@ def describe_vectors(table: pd.DataFrame) -> Record:
         table: Not used. Every function named by `details` receives the table.
 
     Returns:
-        count: the number of vectors. least: the smallest ε for unbiased outputs in [-3, 3].
+        count: the number of vectors. least: the smallest ε of a quantizer of [-1, 1] with outputs
+        in [-3, 3].
     """
     return {"count": _VECTOR_COUNT, "least": smallest_epsilon(-3.0, 3.0)}
 
@@ -140,7 +145,8 @@ def describe_vectors(table: pd.DataFrame) -> Record:
 def compute_metric_floor(point_count: int, reach: float) -> float:
     """Return a lower bound on the ε of squared-distance metric privacy on a grid of n points.
 
-    Neighbouring points of [-1, 1] have the distance h = 2/(n-1), so laws at ±1 differ by at most
+    Under this notion the privacy loss of the inputs x and x' is at most ε (x - x')². Neighbouring
+    points of [-1, 1] have the distance h = 2/(n-1), so laws at ±1 differ by at most
     e^{ε h² (n-1)}. Unbiased laws with outputs in [-B, B] need ln((B+1)/(B-1)). Therefore
     ε >= (n-1) ln((B+1)/(B-1)) / 4, which grows without limit with n.
 
