@@ -21,11 +21,15 @@ def compute_recommendation(request: Values, report_progress: ProgressFunction) -
     """Return the mechanism classes for a query (`workbench.recommend`).
 
     Args:
-        request: The request. Its "query" has the options as texts.
-        report_progress: Called with (parts done, parts).
+        request: The JSON object of the page. Its "query" has the options of `recommend` as texts,
+            such as {"answers": "0..10", "epsilon": "1"}.
+        report_progress: Called with (number of finished classes, number of classes).
 
     Returns:
         The recommendation as JSON-ready values.
+
+    Raises:
+        InvalidRequest: The query is not a mapping of options to texts, or an option is wrong.
     """
     from workbench.recommendation import recommend
 
@@ -51,11 +55,16 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     Args:
         request: A request of a family that has a frontier, with its budget.
 
+    Returns:
+        The rows of `workbench.frontier` for this budget.
+
     Raises:
         InvalidRequest: The frontier has no such question, or a number of the budget is missing.
     """
     family = request.family
     options = {option.name: option for option in get_frontier(family).options}
+
+    # A frontier reads the question as exact values, and its other options as texts.
     values: dict[str, Any] = {}
     for name, text in request.texts.items():
         if name in options:
@@ -66,7 +75,9 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
             raise InvalidRequest(
                 f"The trade-offs of {family.name} are not computed for a question with {name}."
             )
-    hot = {
+
+    # A hot option is a number of the budget. A frontier takes a list of values for it.
+    budget_lists = {
         name: [value]
         for name, value in request.hot_values().items()
         if value is not None and name in options
@@ -74,12 +85,12 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     missing_names = [
         name
         for name in family.hot_option_names
-        if name in options and options[name].required and name not in hot
+        if name in options and options[name].required and name not in budget_lists
     ]
     if missing_names:
         names = " and ".join(missing_names)
         raise InvalidRequest(f"They are compared at one {names}, which this request does not give.")
-    values |= hot
+    values |= budget_lists
     if "certify" in options:
         values["certify"] = False
     with forbid_file_access():
@@ -92,7 +103,9 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
 
 
 def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:
-    """Return the values of a grid so ordered that the first few span its range.
+    """Return the values of a grid in an order in which the first few span its range.
+
+    For example, 0, 1, 2, 3, 4 with the current value 3 become 3, 0, 4, 2, 1.
 
     Args:
         grid: The values in increasing order.
@@ -103,5 +116,7 @@ def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:
     """
     order = [grid.index(current)] if current in grid else []
     for halvings in range(len(grid).bit_length(), -1, -1):
-        order += [*range(0, len(grid), 1 << halvings), len(grid) - 1]
+        stride = 1 << halvings
+        order += [*range(0, len(grid), stride), len(grid) - 1]
+    # Indices that occur again are dropped.
     return [grid[k] for k in dict.fromkeys(order)]

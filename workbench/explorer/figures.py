@@ -8,8 +8,9 @@ figure is a dictionary with the key "kind". The kinds are those of `workbench.io
     picture      an SVG that the family draws
     table        heads, rows
 
-Two further keys may be added: "law": True if the figure shows the law of the design, over which the
-page draws published laws; and "table": the numbers behind the figure, which the page can save.
+Two further keys may be added. "law" is True if the figure shows the law of the design, over which
+the page draws published laws. "table" has the numbers behind the figure, which the page can save.
+A look, such as "dashed", is how the page draws a series (`workbench.io.plain_figures`).
 """
 
 from __future__ import annotations
@@ -48,11 +49,9 @@ AXIS_LABELS = {
     "bits": "mean bits",
 }
 
-# Kinds of closed forms -> their colours.
-_CLOSED_FORM_COLOURS = {"optimum": 2, "upper bound": 1, "lower bound": 4}
-
 # The colours of series, as positions in the palette of the page.
-_OWN_COLOUR = 0
+_CLOSED_FORM_COLOURS = {"optimum": 2, "upper bound": 1, "lower bound": 4}
+_DESIGN_COLOUR = 0
 _FRONTIER_COLOUR = 1
 _REQUEST_COLOUR = 6
 _GUESSING_COLOUR = 7
@@ -69,8 +68,8 @@ _MAX_EXPONENT = 700.0  # Larger exponents are cut to this, because e^x would ove
 # Breakpoints are listed in a table if their number times the number of pairs is at most this.
 _MAX_EXACT_POINTS = 2000
 
-# An axis is logarithmic if its largest value exceeds these multiples of the smallest and of the
-# median.
+# An axis of positive values is logarithmic if the largest value exceeds one of these multiples of
+# the smallest value and of the median.
 _TALL_RATIO = 1e4
 _MEDIAN_RATIO = 100
 
@@ -81,11 +80,11 @@ _OPEN_GAP = 1e-6  # A relative gap between objective and bound is drawn from thi
 def _make_table_figure(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> FigureData:
-    """Return a table."""
+    """Return a table as a figure."""
     return {"kind": "table", "title": title, "heads": [*heads], "rows": [*rows], "note": ""}
 
 
-# The mechanism.
+# Figures of the mechanism.
 
 
 def make_law_figures(design: Design, *, is_whole: bool = True) -> list[FigureData]:
@@ -172,7 +171,7 @@ def make_published_outlines(design: Design) -> list[FigureData]:
     return outlines
 
 
-# Its privacy.
+# Figures of its privacy.
 
 
 def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData]:
@@ -197,6 +196,7 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
         raise WorkbenchError(
             f"A profile is drawn for up to {max_count} comparisons of neighbours; there are more."
         )
+
     profiles = list_profiles(subject)
     points = _list_requested_points(claim)
     figure = make_profile_figure(profiles, points)
@@ -210,11 +210,13 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
             ]
         heads = ["series", "ε where a formula changes, rounded up", "δ there, rounded up"]
         figure["table"] = {"heads": heads, "rows": rows}
+
     mu = _get_claim_values(claim).get("mu")
     if isinstance(mu, Fraction):
         x = figure["series"][0]["x"]
         y = [_compute_gaussian_delta(float(mu), epsilon) for epsilon in x]
         figure["series"].append(_make_request_series(x, y))
+
     shown = [figure]
     dp = next((profile for profile in profiles if profile.notion == "dp"), None)
     if dp and not subject.is_one_sided:
@@ -231,7 +233,7 @@ def _get_claim_values(claim: Claim | None) -> Values:
 
 
 def _make_request_series(x: Any, y: Any, look: str = "dashed") -> FigureData:
-    """Return the series of the request."""
+    """Return the series of the requested privacy, in the look of the request."""
     return make_series("requested", look, _REQUEST_COLOUR, x, y)
 
 
@@ -252,7 +254,7 @@ def _list_requested_points(claim: Claim | None) -> list[tuple[float, float]]:
 
 
 def _compute_gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return δ(ε) of N(0, 1) against N(μ, 1)."""
+    """Return δ(ε) of N(0, 1) against N(μ, 1), the privacy profile of μ-GDP."""
     if mu == 0:
         return 0.0
     upper = _compute_normal_tail(epsilon / mu - mu / 2)
@@ -270,16 +272,17 @@ def _make_tradeoff_figure(
 ) -> FigureData:
     """Return the type II error against the type I error of telling neighbours apart.
 
-    The neighbour relation of the profile must be symmetric. δ is affine in e^ε between its ends, so
-    the maximum is at an end.
+    profile: δ(ε) under DP, of a symmetric neighbour relation. points: the requested (ε, δ). The
+    privacy at ε implies a lower bound on the errors. The largest bound is at a breakpoint of the
+    profile, because δ is affine in e^ε between breakpoints.
     """
     from workbench.privacy.curve import thin_breakpoints
     from workbench.privacy.risk import compute_granted_errors
 
     ends = thin_breakpoints(profile.breakpoints, _MAX_TRADEOFF_POINTS)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
-    own_values = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
-    series = [make_series("this mechanism", "line", _OWN_COLOUR, alpha, own_values)]
+    errors = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
+    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, alpha, errors)]
     values = _get_claim_values(claim)
     if "tradeoff" in values:
         x = [float(error) for error, _ in values["tradeoff"]]
@@ -301,9 +304,9 @@ def _make_tradeoff_figure(
 
 
 def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData | None:
-    """Return the largest Rényi divergence between neighbours against its order.
+    """Return the largest Rényi divergence between neighbours against its order α.
 
-    The result is None if the claim is not about divergences.
+    The result is None if the claim has neither an order α (Rényi DP) nor ρ (zCDP).
     """
     values = _get_claim_values(claim)
     rho = values.get("rho")
@@ -317,8 +320,8 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
     divergences = np.zeros(orders.size)
     for comparison in mechanism.comparisons():
         divergences = np.maximum(divergences, _compute_divergences(comparison, orders))
-    own_values = [float(value) if np.isfinite(value) else None for value in divergences]
-    series = [make_series("this mechanism", "line", _OWN_COLOUR, orders, own_values)]
+    heights = [float(value) if np.isfinite(value) else None for value in divergences]
+    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, orders, heights)]
     if order is not None and isinstance(epsilon, (int, Fraction)):
         series.append(_make_request_series([float(order)], [float(epsilon)], "filled"))
     elif isinstance(rho, (int, Fraction)):
@@ -331,15 +334,18 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
 
 
 def _compute_divergences(comparison: Any, orders: Any) -> Any:
-    """Return the Rényi divergences of two laws at orders above 1."""
+    """Return the Rényi divergences of two laws (`comparison.p`, `.q`) at orders above 1.
+
+    They are infinite if an output has probability 0 under the second law only.
+    """
     p = comparison.p.floats
     q = comparison.q.floats
     is_positive = p > 0
     if np.any(q[is_positive] == 0):
         return np.full(orders.size, np.inf)
     log_p = np.log(p[is_positive])
-    losses = log_p - np.log(q[is_positive])
-    exponents = log_p[None, :] + (orders[:, None] - 1) * losses[None, :]
+    privacy_losses = log_p - np.log(q[is_positive])
+    exponents = log_p[None, :] + (orders[:, None] - 1) * privacy_losses[None, :]
     # The largest exponent is factored out, so that nothing overflows.
     top = exponents.max(axis=1)
     moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
@@ -350,14 +356,14 @@ def _compute_divergences(comparison: Any, orders: Any) -> Any:
 
 
 def _keep_solved(rows: Iterable[Values]) -> list[Values]:
-    """Return the rows with an objective."""
+    """Return the rows of designs that were found: those with a number as objective."""
     return [row for row in rows if isinstance(row.get("objective"), (int, float))]
 
 
 def _is_informative(row: Values) -> bool:
-    """Return whether a closed form is worth drawing.
+    """Return whether the closed form of a row is worth drawing.
 
-    A bound far above the design, as near δ = 1, is not.
+    An upper bound far above the design is not. Such bounds occur near δ = 1.
     """
     if row["oracle_kind"] != "upper bound":
         return True
@@ -387,10 +393,10 @@ def make_curve_figure(
     )
     if has_gap:
         interval = make_series(
-            "proven interval", "band", _OWN_COLOUR, x, y, low=bounds, steps=steps
+            "proven interval", "band", _DESIGN_COLOUR, x, y, low=bounds, steps=steps
         )
         series.append(interval)
-    series.append(make_series("designs", "hollow", _OWN_COLOUR, x, y, steps=steps))
+    series.append(make_series("designs", "hollow", _DESIGN_COLOUR, x, y, steps=steps))
     axis_label = AXIS_LABELS.get(name, name)
     figure = make_line_figure(
         _make_curve_title(label, axis_label),

@@ -1,12 +1,15 @@
 """Make the map of the formulas of a question: where in the (ε, δ) plane each formula holds.
 
-If δ has no slider, the map shows the optimum against ε instead. The map is a dictionary; "moved"
-tells whether δ has a slider, and "low" and "high" are δ at the lower and the upper end of a region
-for every x (or both the optimum):
+If δ has no slider, the map shows the optimum against ε instead. The map is a dictionary:
 
     {"kind": "map", "title", "x", "y", "note", "moved",
-     "regions": [{"name", "colour", "x", "low", "high",                      x: values of ε
-                  "numerator", "numerator_delta", "denominator", "steps"}]}  see `Formula.to_dict`
+     "regions": [{"name", "colour", "x", "low", "high",
+                  "numerator", "numerator_delta", "denominator", "steps"}]}
+
+    moved         whether δ has a slider
+    x             of the map: its label; of a region: values of ε
+    low, high     the ends of a region in δ for every x; without a slider of δ both are the optimum
+    numerator ... the formula of a region, see `Formula.to_dict`
 """
 
 from __future__ import annotations
@@ -82,7 +85,7 @@ def make_formula_map(request: PageRequest) -> View:
 
 
 def _make_map_region(piece: Piece, number: int, low: float, high: float) -> Record:
-    """Return the region of a piece of the formula."""
+    """Return the region of a piece of the formula, for ε in low..high. Formulas count from 1."""
     start, end = piece.epsilon
     epsilons = np.linspace(max(start, low), min(end, high), _POINTS_PER_REGION)
     if piece.has_delta_interval or piece.value is None:

@@ -1,9 +1,11 @@
 """Convert options between texts, as a page or a command line gives them, and exact values.
 
-The word "given" means options that a user has given, as texts. Only the reader of an option turns
-its text into an exact value. Readers that would open a file are stopped
+The word "given" means options that a user has given, as texts. For example, the options of
+`--n 8 --directed` are {"n": "8", "directed": True}. Only the reader of an option turns its text
+into an exact value. Readers that would open a file are stopped
 (`workbench.io.files.forbid_file_access`), except for the texts that the owner of the process gave
-on the command line.
+on the command line. A hot option, such as ε, only changes numbers of a model that is already built,
+so a slider can move it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from workbench.pipeline.registry import list_families
 # Option -> text, bool, or list of texts.
 OptionTexts = Values
 
-# What a page shows.
+# Data that a page shows, ready for JSON. Each function that returns a view describes its keys.
 View = dict[str, Any]
 
 # (family, option, text) of the texts that may name files.
@@ -36,15 +38,17 @@ FileTexts = Collection[tuple[str, str, Any]]
 # The options that have sliders besides the hot options.
 SLIDER_OPTIONS = ("rho", "mu", "alpha", "runs")
 
-# The values that a page gives for an option that is not given.
+# The values that a page sends for an option that is not given.
 EMPTY_TEXTS: tuple[Any, ...] = ("", None, [])
 
 _MAX_TEXT_LENGTH = 20_000  # A text with more characters is refused.
+
+# The list of choices in an error message, such as "absolute, squared or error-rate".
 _CHOICES_SENTENCE = re.compile(r"must be one of (.*?)(?:;|\. Got )")
 _MIN_POSITIVE_SHARE = 1e-10  # The smallest positive value of a share on a slider.
 _MAX_RUNS = 64.0  # The largest number of runs on a slider.
 
-# The slider ranges of parameters whose usual values are not in _DEFAULT_SLIDER_RANGE.
+# The slider ranges of numbers on a logarithmic scale: of some parameters, and of all others.
 _SLIDER_RANGES = {
     "alpha": (1.05, 64.0),
     "rho": (0.02, 2.0),
@@ -52,7 +56,9 @@ _SLIDER_RANGES = {
 }
 _DEFAULT_SLIDER_RANGE = (0.05, 10.0)
 
-_DECIMAL = re.compile(r"-?\d+(\.\d+)?")
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?")  # A text that Python code can contain as a number.
+
+# The form of a choice. Words of an error message that have another form are not offered.
 _CHOICE = re.compile(r"[\w:.-]+")
 
 
@@ -66,7 +72,7 @@ def offered_options(family: Family) -> dict[str, Option]:
 
 
 def _find_option(family: Family, name: str) -> Option:
-    """Return an option. Raises InvalidRequest."""
+    """Return the option with a name. Raises InvalidRequest if a page does not offer it."""
     options = offered_options(family)
     return options.get(name) or must("option", f"one of {', '.join(options)}", repr(name))
 
@@ -112,7 +118,11 @@ def first_example(family: Family) -> OptionTexts:
 
 
 def _describe_option(option: Option) -> Values:
-    """Return an option, ready for JSON."""
+    """Return an option, ready for JSON.
+
+    "kind" is "flag", "list" or "text". "minor" options are shown last. "range" is the range of the
+    slider (`find_slider_range`), or None.
+    """
     kind = {bool: "flag", list: "list"}.get(option.kind, "text")
     has_slider = option.hot or option.name in SLIDER_OPTIONS
     return {
@@ -130,7 +140,7 @@ def _describe_option(option: Option) -> Values:
 
 
 def _to_option_text(value: Any) -> str:
-    """Return a value as the text of an option."""
+    """Return an exact value as the text of an option: "" for None, "1,2" for a list."""
     json_value = to_json_value(value)
     if json_value is None:
         return ""
@@ -193,15 +203,18 @@ def list_choices(option: Option) -> list[str]:
 
 
 def find_slider_range(option: Option) -> View | None:
-    """Return the range of the slider of an option. None: the option has no slider.
+    """Return the range of the slider of an option, or None if the option has no slider.
 
-    A share is 0 or on a scale up to 1. A count doubles. Other numbers are on a logarithmic scale.
+    The scales are "share" (0, or on a logarithmic scale up to 1, such as δ), "count" (1, 2, 4, 8,
+    ...) and "log" (other positive numbers). The reader of the option decides: a share is a number
+    that may be 1/2 but not 2.
 
     Args:
         option: An option of a family.
 
     Returns:
-        "scale": "share", "count" or "log". "low", "high": the ends.
+        "scale": "share", "count" or "log". "low", "high": the smallest positive and the largest
+        value.
     """
     if option.kind is int:
         if option.name != "runs":
@@ -216,7 +229,7 @@ def find_slider_range(option: Option) -> View | None:
 
 
 def _read_examples(family: Family) -> Iterator[tuple[str, OptionTexts]]:
-    """Yield the options of the family's design examples, as one text and as texts by option."""
+    """Yield the family's design examples: the arguments as one text, and as texts by option."""
     for example in family.design_examples:
         text = example.removeprefix(f"design {family.name} ")
         yield text, read_arguments(family, shlex.split(text))
@@ -258,11 +271,11 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
 
 
 def list_file_texts(family: Family, option_texts: OptionTexts) -> FileTexts:
-    """Return the texts of options as texts that may name files.
+    """Return all texts of options as (family, option, text): these texts may name files.
 
     Args:
         family: The family that has the options.
-        option_texts: The options, which the owner of the process gave.
+        option_texts: The options. They come from the owner of the process, not from a page.
     """
     return {
         (family.name, name, text) for name, text in option_texts.items() if isinstance(text, str)
@@ -270,11 +283,14 @@ def list_file_texts(family: Family, option_texts: OptionTexts) -> FileTexts:
 
 
 def encode_address_fragment(family: str, option_texts: OptionTexts) -> str:
-    """Return a request as the fragment of the explorer's address.
+    """Return a request as the fragment of the explorer's address, the part after "#".
 
     Args:
-        family: The name of the family.
+        family: The name of the family, such as "modulo".
         option_texts: Option -> its text, flag or list of texts.
+
+    Returns:
+        The fragment, such as "family=modulo&n=8&directed=true".
     """
     texts = {}
     for name, text in option_texts.items():
@@ -304,7 +320,7 @@ def write_option_texts(family: Family, options: Values) -> Record:
             continue
         exact = option.read_value(value)
         is_same = False
-        # A value without a text, or whose text is another value, is refused below.
+        # A value is refused below if it has no text, or if its text means another value.
         with contextlib.suppress(InvalidRequest, TypeError):
             texts[name] = _to_option_text(exact)
             is_same = option.read_value(_to_reader_value(option, texts[name])) == exact
@@ -364,18 +380,22 @@ def read_option_values(family: Family, option_texts: Any, files: FileTexts = ())
 
 
 def _to_list(value: Any) -> list[Any]:
-    """Return a list of texts, or a list of one text."""
+    """Return a list unchanged, and another value as the only entry of a list."""
     return value if isinstance(value, list) else [value]
 
 
 def _to_reader_value(option: Option, value: Any) -> Any:
-    """Return a text of a page as the command line gives it to the option's reader."""
+    """Return a value of a page as the command line gives it to the option's reader.
+
+    A text becomes an int or a list of texts if the option has this kind. Raises InvalidRequest if
+    the value has another type, or if a text is too long.
+    """
     texts = _to_list(value)
     text_type = bool if option.kind is bool else str
     for text in texts:
         if not isinstance(text, (str, text_type)) or len(str(text)) > _MAX_TEXT_LENGTH:
-            wanted = f"a text of at most {_MAX_TEXT_LENGTH} characters"
-            must(option.name, wanted, type(value).__name__)
+            rule = f"a text of at most {_MAX_TEXT_LENGTH} characters"
+            must(option.name, rule, type(value).__name__)
     if option.kind is int and isinstance(value, str):
         # The reader explains what is wrong with other texts.
         with contextlib.suppress(ValueError):

@@ -21,7 +21,7 @@ from workbench.io.files import read_file_path
 from workbench.pipeline.design import Design
 from workbench.pipeline.registry import get_family, list_families
 
-_FRAME_HEIGHT_PIXELS = 720  # The visible height of the page, which scrolls.
+_FRAME_HEIGHT_PIXELS = 720  # The visible height of the page in pixels. The page scrolls.
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ExplorerPage:
 
     Attributes:
         family: The name of the family.
-        given: The texts of the options.
+        given: Option -> its text, flag or list of texts.
         html: The complete page as HTML text.
     """
 

@@ -1,10 +1,14 @@
 """Build the explorer's page, and the pages that commands write, as one HTML file each.
 
-Style sheet, script and data are inlined, and nothing is fetched. A page shows an exploration, or
-without controls a list of sections {title, narrow, parts}. A part is a figure
-(`workbench.explorer.figures`), {"kind": "facts", rows}, {"kind": "text", text},
-{"kind": "cells", heads, rows}, {"kind": "numbers", title, heads, rows} (shown on a click), or
-{"kind": "image", title, svg} (grows on a click).
+Style sheet, script and data are inlined, and nothing is fetched. A page shows an exploration with
+sliders, or a document: a list of sections {title, narrow, parts}. A narrow section shares its line
+with other sections. A part is a figure (`workbench.explorer.figures`), or one of
+
+    {"kind": "facts", rows}                    pairs of a name and a text
+    {"kind": "text", text}                     a paragraph
+    {"kind": "cells", heads, rows}             a table
+    {"kind": "numbers", title, heads, rows}    a table that is shown on a click
+    {"kind": "image", title, svg}              a picture that grows on a click
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ _SCRIPTS = (
     "page.js",
 )
 
-# Column of a recommendation -> its head, for what to use and for what is published.
+# Column of a recommendation -> its head, in the tables "What to use" and "What is published".
 _USE_HEADS = {
     "class": "class",
     "objective": "expected loss",
@@ -73,10 +77,10 @@ _PUBLISHED_HEADS = {
 
 @cache
 def read_asset(name: str) -> str:
-    """Return a file of the page.
+    """Return the text of a file of the page.
 
     Args:
-        name: The name of the file.
+        name: The name of a file in assets/, such as "charts.js".
     """
     return resources.files("workbench.explorer").joinpath("assets", name).read_text("utf-8")
 
@@ -179,12 +183,14 @@ def make_hidden_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[
 
 
 def _make_section(title: str, *parts: Values, is_narrow: bool = True) -> Values:
-    """Return a section."""
+    """Return a section. A narrow section shares its line with others."""
     return {"title": title, "narrow": is_narrow, "parts": [*parts]}
 
 
 def convert_message(task: str, message: Values) -> Values:
-    """Return a message of a task for its reader. The result of "export" becomes a page.
+    """Return a message of a task as the page receives it.
+
+    The result of the task "export" becomes {"html": the text of a page}. Others are unchanged.
 
     Args:
         task: One of `tasks.TASK_NAMES`.
@@ -198,7 +204,9 @@ def convert_message(task: str, message: Values) -> Values:
 
 
 def stream_messages(lanes: Lanes, task: str, request: Values) -> Generator[Values, None, None]:
-    """Yield the messages of a task (`Lanes.run`) for its reader.
+    """Yield the messages of a task (`Lanes.run`) as the page receives them.
+
+    A stopped task ends with a message with the key "error".
 
     Args:
         lanes: The worker processes.
@@ -231,7 +239,7 @@ def build_export_page(family: str, option_texts: Values, files: FileTexts = ()) 
     return str(convert_message("export", {"result": result})["result"]["html"])
 
 
-# What commands return.
+# Pages that commands write.
 
 
 def build_design_page(design: Design) -> str:
@@ -267,7 +275,7 @@ def build_audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
 
 
 def _make_privacy_sections(mechanism: Any, claim: Claim | None) -> list[Values]:
-    """Return the sections about privacy, or one with the reason why there are none."""
+    """Return one section for each privacy figure, or one with the reason why there are none."""
     try:
         profile_figures = figures.make_profile_figures(mechanism, claim)
     except WorkbenchError as error:
@@ -286,7 +294,7 @@ def build_result_page(result: Result) -> str:
     table = result.to_frame()
     rows = result.to_dict()["rows"]
     texts = [{"kind": "text", "text": sentence} for sentence in result.sentences]
-    cells = make_hidden_table(
+    all_rows = make_hidden_table(
         "Show them", list(table.columns), [list(row.values()) for row in rows]
     )
     images: list[Values] = []
@@ -295,19 +303,20 @@ def build_result_page(result: Result) -> str:
         if figure:
             svg = render_picture(partial(_return_figure, figure))
             images.append({"kind": "image", "title": name.replace("_", " "), "svg": svg})
+
     if result.name == "recommend":
-        sections = _make_recommendation_sections(rows, texts, images, cells)
+        sections = _make_recommendation_sections(rows, texts, images, all_rows)
         return build_document(result.title, sections)
     sections = []
     if texts:
         sections.append(_make_section("What follows", *texts, is_narrow=False))
     sections += [_make_section(image["title"], image) for image in images]
-    sections.append(_make_section(f"{len(rows)} rows", cells, is_narrow=False))
+    sections.append(_make_section(f"{len(rows)} rows", all_rows, is_narrow=False))
     return build_document(result.title, sections)
 
 
 def _return_figure(figure: Any) -> Any:
-    """Return a figure that is already drawn."""
+    """Return the figure itself. `render_picture` needs a function that draws."""
     return figure
 
 
@@ -323,7 +332,7 @@ def _make_class_table(title: str, heads: Mapping[str, str], rows: Sequence[Row])
 
 
 def _make_recommendation_sections(
-    rows: Sequence[Row], texts: Sequence[Values], images: Sequence[Values], cells: Values
+    rows: Sequence[Row], texts: Sequence[Values], images: Sequence[Values], all_rows: Values
 ) -> list[Values]:
     """Return the sections of a recommendation.
 
@@ -345,7 +354,7 @@ def _make_recommendation_sections(
     parts_by_title["The command of each"] = [{"kind": "facts", "rows": commands}]
     parts_by_title["What does not apply, and why"] = [
         {"kind": "facts", "rows": reasons},
-        {**cells, "title": "All columns"},
+        {**all_rows, "title": "All columns"},
     ]
     return [
         _make_section(title, *parts, is_narrow=False) for title, parts in parts_by_title.items()

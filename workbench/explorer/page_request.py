@@ -1,10 +1,10 @@
 """Represent one request of the explorer's page, and find the options that it can have.
 
-A request is a family with its options as texts and as exact values. Whether an option can be given
-with the others is found by trying it: the family accepts it or refuses it with a message. Messages
-such as "rho must be left out when notion is dp" and "The parameters of the notion zcdp must be rho"
-decide what a page offers. If such a message is worded differently, the patterns `_..._SENTENCE`
-must change too.
+A request is a family with its options as texts and as exact values. A page only offers options that
+fit the others. To find out whether an option fits, a value of it is tried: the family accepts the
+request, or refuses it with a message. The page reads messages such as "rho must be left out when
+notion is dp" and "The parameters of the notion zcdp must be rho". If such a message is worded
+differently, the patterns `_..._SENTENCE` must change too.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from workbench.pipeline.family import Family
 from workbench.pipeline.option import Option
 from workbench.pipeline.request import Request
 
-# A function of (parts done, parts, and the result of the last part).
+# A function of (number of finished parts, number of parts, and optionally the result of the last
+# part).
 ProgressFunction = Callable[..., None]
 
 _TEXT_DIGITS = 4  # Values of an option are written with this many significant digits.
 _GRID_DIGITS = 3  # Values of a slider's grid are rounded to this many significant digits.
 _GRID_SIZE = 25  # The number of values of an option along its range.
-_MAX_ADAPTATIONS = 8  # A request that is still refused after this many changes is left as it is.
+_MAX_ADAPTATIONS = 8  # A request that is refused after this many changes is not changed further.
 _MAX_TRIED_CHOICES = 3  # To see whether an option fits, at most this many choices are tried.
 
-# Values of options without known choices that are tried.
+# Values that are tried for options without known choices: a flag, numbers, a range, a list.
 _TRIAL_VALUES = (
     True,
     "1",
@@ -58,16 +59,17 @@ _UNFIT_SENTENCE = re.compile(
     r"must be 0 when|must be \w+ for other"
 )
 
-# The option of a message, and what it must be.
+# The option that a message is about, and what it must be. `foreign` is a parameter of another
+# notion, `own` any other option, and `other` the value that it must have.
 _OPTION_SENTENCE = re.compile(
     r"parameters of the notion.* Got (?P<foreign>\w+)\.$|"
     r"^(?P<own>\w+) must be (?P<must>given|left out|0 when|(?P<other>\w+) for other)"
 )
 
-# The start of a message about an option.
+# The start of a message that says when an option must or must not be given.
 _SUBJECT_SENTENCE = re.compile(r"(\w+) must be (?:given if|left out|0 when)")
 
-# The budget with which a page starts.
+# Parameter of a notion -> the text with which a page starts.
 _FIRST_BUDGET_TEXTS = {
     "epsilon": "1",
     "delta": "1e-5",
@@ -80,7 +82,7 @@ _FIRST_BUDGET_TEXTS = {
 
 
 def ignore_progress(done_count: int, total: int, part: Any = None) -> None:
-    """Ignore the progress.
+    """Ignore the progress of a task that has no reader.
 
     Args:
         done_count: The number of finished parts.
@@ -98,7 +100,8 @@ class PageRequest:
         texts: Its options as texts, without empty ones.
         values: All its options as exact values.
         task_fields: The JSON object of the page, with the further fields of the task.
-        report_progress: Called with (parts done, parts, and the result of the last part).
+        report_progress: Called with (number of finished parts, number of parts, result of the last
+            part).
     """
 
     family: Family
@@ -109,14 +112,17 @@ class PageRequest:
 
     @property
     def key(self) -> str:
-        """Return a text that is the same for the same request."""
+        """Return a text that is equal for equal requests, for storing results."""
         return json.dumps([self.family.name, self.texts], sort_keys=True)
 
     def hot_values(self, **moved: Any) -> View:
-        """Return the given hot options, with the request's own values of the others.
+        """Return the hot options that the request gives, and those that they determine.
 
         Args:
-            moved: Other values of hot options.
+            moved: Values of hot options that replace those of the request.
+
+        Returns:
+            Option -> exact value, as `Family.complete_point` completes it.
         """
         point = {
             name: self.values[name] for name in self.family.hot_option_names if name in self.texts
@@ -147,17 +153,19 @@ class PageRequest:
             return self.family.make_request_from_values(values)
 
     def time_limit_option(self, seconds: Fraction) -> Values:
-        """Return the option for a time limit.
-
-        It is empty if the request has a smaller limit, or if the family has no such option.
+        """Return the option that limits the time of the solver.
 
         Args:
             seconds: The time limit in seconds.
+
+        Returns:
+            {"time_limit": seconds}. It is empty if the request has a smaller limit, or if the
+            family has no such option.
         """
         option = offered_options(self.family).get("time_limit")
-        limit = self.values.get("time_limit")
-        has_less = limit is not None and limit <= seconds
-        if option is None or not option.solver or has_less:
+        current_limit = self.values.get("time_limit")
+        has_smaller_limit = current_limit is not None and current_limit <= seconds
+        if option is None or not option.solver or has_smaller_limit:
             return {}
         return {option.name: seconds}
 
@@ -223,12 +231,12 @@ class PageRequest:
 
 
 def _round_number(value: float, digits: int) -> Fraction:
-    """Return a number rounded to significant digits."""
+    """Return a number rounded to this many significant digits."""
     return Fraction(f"{float(value):.{digits}g}")
 
 
 def round_to_text_digits(value: Any) -> Fraction:
-    """Return a number rounded to four digits.
+    """Return a number rounded to four significant digits.
 
     Args:
         value: Any finite number.
@@ -237,7 +245,7 @@ def round_to_text_digits(value: Any) -> Fraction:
 
 
 def write_number(value: Fraction) -> str:
-    """Return a number as text, as a decimal if it has at most four digits.
+    """Return a number as text: "0.25" if it has at most four significant digits, else "1/3".
 
     Args:
         value: An exact number.
@@ -279,8 +287,8 @@ def list_notion_parameters(notion: Any) -> tuple[str, ...] | None:
     """
     if not isinstance(notion, str) or notion not in notion_names():
         return None
-    known = get_notion(notion)
-    return tuple(name for name in known.parameters if name != "delta" or known.has_delta)
+    entry = get_notion(notion)
+    return tuple(name for name in entry.parameters if name != "delta" or entry.has_delta)
 
 
 def find_request_refusal(family: Family, option_texts: OptionTexts) -> str | None:
@@ -300,7 +308,7 @@ def find_request_refusal(family: Family, option_texts: OptionTexts) -> str | Non
 
 
 def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
-    """Return the options that cannot be given, and those that can be given instead of others.
+    """Sort the options that are not given: some do not fit, some fit only instead of others.
 
     Args:
         family: The family that has the options.
@@ -308,7 +316,7 @@ def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
 
     Returns:
         "unfit": the names of the options that cannot be given. "instead": option -> the given
-        options that it can replace.
+        options that it can replace. All other options can be added.
     """
     options = offered_options(family)
     unfit = []
@@ -324,6 +332,7 @@ def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
         refusal = _find_option_refusal(family, option_texts, option)
         if refusal is None or not _UNFIT_SENTENCE.search(refusal):
             continue
+        # A message about another option does not say that this one is unfit.
         subject = _SUBJECT_SENTENCE.match(refusal)
         if subject and subject[1] != name:
             continue
@@ -340,7 +349,10 @@ def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
 
 
 def _find_option_refusal(family: Family, option_texts: OptionTexts, option: Option) -> str | None:
-    """Return the most relevant refusal of some values of an option, or None if one is accepted."""
+    """Try some values of an option and return a refusal, or None if a value is accepted.
+
+    A message that says that the option cannot be given is preferred to other messages.
+    """
     choices = [choice for choice in list_choices(option) if choice != option.default]
     values: Iterable[Any] = choices[:_MAX_TRIED_CHOICES]
     if not choices:
@@ -369,6 +381,9 @@ def adapt_request(
         option_texts: Option -> its text, flag or list of texts.
         changed_option: The option that changed.
         limit: The text of max_loss if the request needs one and has none. Default: "1".
+
+    Returns:
+        The options of the new request. The family may still refuse it.
     """
     options = offered_options(family)
     first_texts = {**_FIRST_BUDGET_TEXTS, "max_loss": limit or "1"}

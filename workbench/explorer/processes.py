@@ -4,6 +4,12 @@ A solver that is running does not react to anything else, so its process is kill
 worker process that runs one task at a time. The lane `live` answers sliders. The lane `slow` draws
 curves, proves and exports; its worker ends after some time without a task. If the system allows it,
 workers are forked from a process that has imported everything.
+
+The messages of a task are dictionaries. For example, a curve of 25 designs sends
+
+    {}                                          while it computes
+    {"done": 1, "total": 25, "part": {...}}     after each design
+    {"result": {...}}                           at the end, or {"error": ..., "message": ...}
 """
 
 from __future__ import annotations
@@ -121,10 +127,17 @@ def make_bug_message(error: Exception) -> Message:
 
 
 class _Lane:
-    """A lane with at most one worker, which runs one task at a time."""
+    """A lane with at most one worker, which runs one task at a time.
+
+    Several threads use a lane. `_turn` is locked while a task runs.
+    """
 
     def __init__(self, context: Any, limit: float, files: FileTexts) -> None:
-        """Make a lane without a worker. The limit of a task is in seconds."""
+        """Make a lane without a worker.
+
+        context: a context of `multiprocessing`. limit: the time limit of a task in seconds. files:
+        see `Lanes`.
+        """
         self._context = context
         self._limit = limit
         self._files = files
@@ -147,17 +160,17 @@ class _Lane:
             worker_pipe.close()
             self._process = process
             self._pipe = pipe
-            # The lane may have been closed in the meantime.
+            # Another thread may have closed the lane in the meantime.
             if self._is_closed:
                 self.kill_worker()
 
     def prestart_worker(self) -> None:
-        """Start the worker before it is needed."""
+        """Start the worker before it is needed. A closed lane stays without one."""
         with self._turn, contextlib.suppress(TaskStopped):
             self.start_worker()
 
     def kill_worker(self) -> None:
-        """Kill the worker."""
+        """Kill the worker if there is one."""
         process = self._process
         pipe = self._pipe
         self._process = None

@@ -32,7 +32,7 @@ from workbench.explorer.page import build_page, make_security_policy, stream_mes
 from workbench.explorer.processes import Lanes
 
 _MAX_BODY_BYTES = 1 << 17  # A request with a longer body is refused.
-_MAX_LENGTH_DIGITS = 9  # A Content-Length with more digits is refused without being read.
+_MAX_LENGTH_DIGITS = 9  # A Content-Length with more digits is refused without conversion.
 _REQUEST_SECONDS = 10.0  # A connection is closed if its request takes longer to arrive.
 _IDLE_CONNECTION_SECONDS = 60.0  # A connection without a request is closed after this time.
 _MAX_CONNECTIONS = 64  # A further connection replaces one without the token, or is closed.
@@ -41,11 +41,11 @@ _API_PREFIX = "/api/"
 
 
 class _RequestRefused(Exception):
-    """A request was refused. Its arguments are a status and a message."""
+    """A request was refused. Its arguments are a status of HTTP and a message."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The handler of a connection."""
+    """Answer the requests of one connection, in one thread. `_clock` limits their arrival."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._stop_clock()
 
     def _hang_up(self) -> None:
-        """Close the connection."""
+        """Close the connection of a request that takes too long to arrive."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
@@ -123,7 +123,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_task_messages(task, body)
 
     def _check_origin(self, *, allow_any_site: bool = False) -> None:
-        """Raise _RequestRefused unless the request is for this server and from its own page."""
+        """Raise _RequestRefused unless the request is for this server and from its own page.
+
+        With `allow_any_site`, links from other sites may open the page.
+        """
         hosts = [f"{name}:{self.server.port}" for name in _HOST_NAMES]
         if self.headers.get_all("Host", []) not in [[host] for host in hosts]:
             raise _RequestRefused(403, "The Host is not this server.")
@@ -135,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RequestRefused(403, "Other sites have no access.")
 
     def _check_token(self, token: str) -> None:
-        """Raise _RequestRefused if the token is wrong."""
+        """Raise _RequestRefused if the token is wrong, else keep the connection's place."""
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             raise _RequestRefused(
                 403,
@@ -197,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_content(status, "application/json", content, ("Connection", "close"))
 
     def _send_task_messages(self, task: str, body: Values) -> None:
-        """Run a task and send its messages."""
+        """Run a task and send its messages, one line of JSON each."""
         self._send_head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
         with contextlib.closing(stream_messages(self.server.lanes, task, body)) as messages:
             for message in messages:
@@ -229,7 +232,7 @@ class Server(ThreadingHTTPServer):
         Raises:
             OSError: The port is taken.
         """
-        # Connection -> whether it has shown the token, oldest first.
+        # Open connection -> whether it has shown the token, oldest first.
         self._has_token: dict[Any, bool] = {}
         self._connections_lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
@@ -240,15 +243,16 @@ class Server(ThreadingHTTPServer):
         self.page = build_page("dp-workbench explorer", data)
         self.lanes.start()
 
-    def make_address(self, state: str = "") -> str:
-        """Return the address of the page.
+    def make_address(self, fragment: str = "") -> str:
+        """Return the address of the page, with the token.
 
         Args:
-            state: The fragment, which tells the page what to show (`encode_address_fragment`).
+            fragment: The text after "#", which contains the request that the page shows
+                (`given.encode_address_fragment`). Empty: the page shows its first example.
         """
         address = f"http://127.0.0.1:{self.port}/?token={self.token}"
-        if state:
-            address += f"#{state}"
+        if fragment:
+            address += f"#{fragment}"
         return address
 
     def process_request(self, request: Any, client_address: Any) -> None:

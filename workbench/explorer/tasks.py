@@ -28,13 +28,12 @@ that is already built. Sliders move them. A new task is a method of `Tasks` and 
 from __future__ import annotations
 
 import json
-import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import to_jsonable
@@ -71,7 +70,7 @@ _PRELIMINARY_SECONDS = Fraction(1, 20)
 _SLIDER_DESIGN_SECONDS = Fraction(6)
 _FULL_DESIGN_SECONDS = Fraction(60)
 
-_BOUND_TOLERANCE = 1e-6  # An objective below its bound by less than this share is rounding.
+_BOUND_TOLERANCE = 1e-6  # An objective may be below its bound by this share, due to rounding.
 _SLOW_DESIGN_SECONDS = 0.1  # After a slower design, the next ones are preliminary.
 _QUICK_PROOF_SECONDS = 0.12  # A design is certified at once if the last proof took at most this.
 
@@ -86,8 +85,21 @@ _EXPORT_DESIGNS = 13  # The number of designs in an export.
 _EXPORT_SECONDS = 8 * _CURVE_PASS_SECONDS  # After this time an export omits further designs.
 _MAX_STEP_CHARACTERS = 250_000  # Larger figures of a design along a curve are omitted.
 
-# The rows of a curve by value, with the name of the objective.
-_CurveRows = dict[Fraction, tuple[View, str]]
+
+class _CurveRow(NamedTuple):
+    """A design on a curve.
+
+    Attributes:
+        row: The row of the design, with the value on the horizontal axis.
+        label: The name of the objective, "" without a design.
+    """
+
+    row: View
+    label: str
+
+
+# Value on the horizontal axis -> the row of its design.
+_CurveRows = dict[Fraction, _CurveRow]
 
 
 @dataclass
@@ -123,8 +135,8 @@ class Tasks:
         """
         self.files = frozenset(files)
         self._timings: defaultdict[str, _QuestionTiming] = defaultdict(_QuestionTiming)
+        # The key of the last request, and its design.
         self._last: tuple[str, Design] | None = None
-        self._limit = _FULL_DESIGN_SECONDS
         self._curves: OrderedDict[str, _CurveRows] = OrderedDict()
 
     def run(
@@ -145,20 +157,21 @@ class Tasks:
             WorkbenchError: The task has no result.
         """
         InvalidRequest.check_choice(TASK_NAMES, "task", task)
-        self._limit = _SLIDER_DESIGN_SECONDS if task == "design" else _FULL_DESIGN_SECONDS
         if task == "recommend":
             return alone.compute_recommendation(request, report_progress)
-        name = request.get("family", "")
-        if not isinstance(name, str):
-            must("family", "a text", type(name).__name__)
-        family = get_family(name)
+
+        family_name = request.get("family", "")
+        if not isinstance(family_name, str):
+            must("family", "a text", type(family_name).__name__)
+        family = get_family(family_name)
         option_texts = check_option_texts(family, request.get("given"))
         if task == "suggestions":
             return make_suggestions(family)
         if task in ("fields", "adapt"):
             return _describe_fields(task, family, option_texts, request)
+
         values = read_option_values(family, option_texts, self.files)
-        texts = {name: value for name, value in option_texts.items() if value not in EMPTY_TEXTS}
+        texts = {name: text for name, text in option_texts.items() if text not in EMPTY_TEXTS}
         page_request = PageRequest(family, texts, values, request, report_progress)
         view: View = to_jsonable(getattr(self, task)(page_request), nan_as_null=True)
         return view
@@ -182,13 +195,18 @@ class Tasks:
         key, design = self._last
         return design if key == request.key else None
 
-    def _get_audited_design(self, request: PageRequest) -> Design:
-        """Return the last design, or a new one that is not certified."""
+    def _get_audited_design(
+        self, request: PageRequest, limit_seconds: Fraction = _FULL_DESIGN_SECONDS
+    ) -> Design:
+        """Return the last design if it answers this request, else a new one without certificate.
+
+        Raises WorkbenchError.
+        """
         design = self._get_last_design(request)
         if design is None:
             timing = self._get_timing(request)
             clock = Deadline()
-            design = _solve_or_best_found(_make_audited_solve(request, self._limit))
+            design = _solve_or_best_found(_make_audited_solve(request, limit_seconds))
             # The first design also builds the model, so its time does not count.
             if timing.solved_count > 0 and clock.elapsed_seconds > _SLOW_DESIGN_SECONDS:
                 timing.is_slow = True
@@ -197,7 +215,11 @@ class Tasks:
         return design
 
     def _make_preliminary_design(self, request: PageRequest) -> Design | None:
-        """Return an unproven design after a moment of solving, if designs take long."""
+        """Return the best design after a moment of solving, whose optimality is not proven.
+
+        The result is None if designs of this question are quick, or if nothing is found so soon. If
+        the solve ends in time, its design is stored as the last design, and the result is None.
+        """
         timing = self._get_timing(request)
         is_useful = timing.is_slow and not timing.is_preliminary_useless
         if not is_useful or not request.time_limit_option(_PRELIMINARY_SECONDS):
@@ -214,7 +236,10 @@ class Tasks:
         return None
 
     def _make_quick_certified_design(self, request: PageRequest) -> Design | None:
-        """Return the certified design if it is quick enough for a slider."""
+        """Return the certified design, or None if it is not quick enough for a slider.
+
+        The first designs of a question are not certified, because their times are not known yet.
+        """
         timing = self._get_timing(request)
         is_quick = not timing.is_slow and timing.certify_seconds <= _QUICK_PROOF_SECONDS
         if not request.family.certifies or timing.solved_count <= 1 or not is_quick:
@@ -246,10 +271,10 @@ class Tasks:
         if certified_design:
             return views.make_design_view(certified_design, request)
         if self._get_last_design(request):
-            return self.complete(request)
+            return self.complete(request, _SLIDER_DESIGN_SECONDS)
         design = self._make_preliminary_design(request)
         if design is None:
-            return self.complete(request)
+            return self.complete(request, _SLIDER_DESIGN_SECONDS)
         interval = ""
         if design.bound is not None:
             interval = f": the optimum lies between {design.bound_text} and {design.objective:.9g}"
@@ -257,17 +282,20 @@ class Tasks:
         view = views.make_design_view(replace(design, words=(note,)), request, proving=True)
         return view | {"preliminary": True, "facts": [*view["facts"], ("note", note)]}
 
-    def complete(self, request: PageRequest) -> View:
+    def complete(
+        self, request: PageRequest, limit_seconds: Fraction = _FULL_DESIGN_SECONDS
+    ) -> View:
         """Return the mechanism, solved to the end, not certified.
 
         Args:
             request: The request of the page.
+            limit_seconds: The time limit of the solver.
 
         Returns:
             The keys of `views.make_design_view`, and "quick": whether designs of this question are
             fast enough for a slider.
         """
-        design = self._get_audited_design(request)
+        design = self._get_audited_design(request, limit_seconds)
         view = views.make_design_view(design, request, proving=True, is_final=True)
         return view | {"quick": not self._get_timing(request).is_slow}
 
@@ -333,21 +361,26 @@ class Tasks:
             limit = _CURVE_PASS_SECONDS if has_enough else _MAX_CURVE_PASS_SECONDS
             if clock.elapsed_seconds > limit:
                 break
+
             moved_request = request.with_value(name, value)
             if name in request.family.hot_option_names:
                 solve = _make_audited_solve(request, _FULL_DESIGN_SECONDS, **{name: value})
             else:
                 solve = _make_audited_solve(moved_request, _FULL_DESIGN_SECONDS)
+
             row, design = attempt_design(partial(_solve_or_best_found, solve))
             label = views.find_objective_label(design) if design else ""
-            rows_by_value[value] = ({**row, name: float(value)}, label)
+            rows_by_value[value] = _CurveRow({**row, name: float(value)}, label)
             step = _make_step_view(design, moved_request, name, value)
             request.report_progress(len(rows_by_value), len(grid), step)
         left = sum(value not in rows_by_value for value in grid)
         return self._make_curve(request, name, rows_by_value) | {"left": left}
 
     def _get_curve_rows(self, request: PageRequest, name: str) -> _CurveRows:
-        """Return the known rows of a curve. Only the rows of the latest curves are stored."""
+        """Return the stored rows of a curve, to which the caller adds new ones.
+
+        Rows are only stored for the latest curves.
+        """
         other_texts = {option: text for option, text in request.texts.items() if option != name}
         key = json.dumps([request.family.name, name, other_texts], sort_keys=True)
         rows = self._curves.setdefault(key, {})
@@ -362,11 +395,12 @@ class Tasks:
         The figure is None if no value other than the current one is accepted, as for δ under pure
         DP.
         """
-        rows = [rows_by_value[value][0] for value in sorted(rows_by_value)]
+        rows = [rows_by_value[value].row for value in sorted(rows_by_value)]
         other_rows = [row for row in rows if row[name] != request.values[name]]
         if all(row["status"] == "refused" for row in other_rows):
             return {"figure": None, "rows": rows}
-        label = next((label for _, label in rows_by_value.values() if label), "objective")
+        labels = [point.label for point in rows_by_value.values() if point.label]
+        label = next(iter(labels), "objective")
         scale = request.slider_range(name)["scale"]
         budget = {"notion": request.values.get("notion"), **request.hot_values()}
         has_jumps = scale == "count" or may_jump({**budget, name: row[name]} for row in rows)
@@ -419,6 +453,8 @@ class Tasks:
         view = (self.certify if family.certifies else self.complete)(request)
         quiet = replace(request, report_progress=ignore_progress)
         slider_names = list(request.slider_values)
+
+        # The parts of the export, as functions that compute them.
         parts: dict[str, Callable[[], View]] = {"profile": partial(self.profile, quiet)}
         for name in slider_names:
             curve_request = replace(quiet, task_fields={"along": name})
@@ -427,6 +463,7 @@ class Tasks:
         parts["formulas"] = partial(self.formulas, quiet)
         steps = self._list_export_steps(quiet)
         parts |= steps
+
         answers = {}
         errors = {}
         deadline = Deadline(_EXPORT_SECONDS)
@@ -440,6 +477,7 @@ class Tasks:
                 # Most questions have no formulas, so that is no error.
                 if name != "formulas":
                     errors[name] = str(error)
+
         curves = {}
         for name in slider_names:
             figure = answers.get(f"along {name}", {}).get("figure")
@@ -462,7 +500,7 @@ class Tasks:
         return page
 
     def _list_export_steps(self, request: PageRequest) -> dict[str, Callable[[], View]]:
-        """Return the designs along the first slider, as functions by name."""
+        """Return functions that design along the first slider, by name such as "epsilon 0.5"."""
         slider_names = list(request.slider_values)
         if not slider_names:
             return {}
@@ -516,24 +554,25 @@ def _make_audited_solve(
 
 
 def _solve_or_best_found(solve: Callable[[], Design]) -> Design:
-    """Return a design, or the best one found within the time limit with a note.
+    """Return a design. If the time limit ends the solve, return the best one with a note.
 
     Raises WorkbenchError. Raises NotProven for an answer that is below its bound by more than
-    rounding, because it is not private.
+    rounding: such a small loss is only possible without privacy.
     """
     try:
         design = solve()
     except NotProven as error:
         if error.design is None:
             raise
-        found = error.design
+        best = error.design
         reason = str(error)
-        if found.bound is not None:
-            reason = f"the optimum lies between {found.bound:.9g} and {found.objective:.9g}."
-        design = replace(found, words=(*found.words, f"Not proven optimal: {reason}"))
-    bound = -math.inf
-    if design.bound is not None and design.certificate is None:
-        bound = design.bound
+        if best.bound is not None:
+            reason = f"the optimum lies between {best.bound:.9g} and {best.objective:.9g}."
+        design = replace(best, words=(*best.words, f"Not proven optimal: {reason}"))
+    bound = design.bound
+    if bound is None or design.certificate is not None:
+        # A certified design is private, whatever its bound.
+        return design
     if bound - design.objective > _BOUND_TOLERANCE * abs(bound):
         raise NotProven("The solver was stopped before its law was private.", bound=bound)
     return design
@@ -542,10 +581,10 @@ def _solve_or_best_found(solve: Callable[[], Design]) -> Design:
 def _make_step_view(
     design: Design | None, request: PageRequest, name: str, value: Fraction
 ) -> View | None:
-    """Return a design along an option, which a page shows during the computation.
+    """Return a design along an option, which a page shows while the curve is computed.
 
-    "along" is the name of the option, "at" its value, and "view" the design. The result is None for
-    a large design, and without a mechanism.
+    The keys are "along" (the name of the option), "at" (its value) and "view" (the design). The
+    result is None if there is no mechanism, or if its figures are too large to send.
     """
     if design is None or design.mechanism is None:
         return None

@@ -1,6 +1,7 @@
 """Convert a design to plain data for the explorer's page.
 
-The data are its loss, its class, its law, and the gain of an attacker.
+The data are its loss, its class, its law, and the gain of an attacker. A fact is a pair of a name
+and a text, such as ("expected loss", "0.35").
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from workbench.mechanisms.mechanism import as_mechanism
 if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
-# Column of a row -> the name of the objective.
+# Column of a design's row -> the name of the objective that it contains.
 _OBJECTIVE_LABELS = {
     "mae": "mean absolute error",
     "mse": "mean squared error",
@@ -27,7 +28,7 @@ _OBJECTIVE_LABELS = {
 # Facts whose numbers are no objective.
 _BOUND_LABELS = ("bound", "lower bound")
 
-_MAX_RISK_MASSES = 150_000  # The risk of larger comparisons takes too long.
+_MAX_RISK_MASSES = 150_000  # The gain of an attacker is omitted for more probabilities than this.
 
 
 def make_design_view(
@@ -100,7 +101,10 @@ def _is_about_rounding(fact: tuple[str, str]) -> bool:
 
 
 def find_objective_label(design: Design) -> str:
-    """Return the name of the objective: the label of the fact that states it.
+    """Return the name of the objective: the label of the fact that states its value.
+
+    A design does not name its objective, so the facts and columns are searched for the value. A
+    fact with all digits comes first, then a rounded one, then a column.
 
     Args:
         design: A design with an objective.
