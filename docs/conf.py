@@ -1,5 +1,7 @@
-"""How `make docs` builds the site: Sphinx with furo and myst-nb, nothing fetched from anywhere when
-it is read.
+"""Configure Sphinx, which builds the site of the documentation (`make docs`).
+
+The theme is furo, and myst-nb reads the pages and runs the notebooks. A reader's browser fetches
+nothing from other sites.
 """
 
 import logging
@@ -12,11 +14,11 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 
 import workbench  # noqa: E402
 
-# Kernels on loopback, without a word about it for every notebook.
+# Without this profile every notebook would print that its kernel listens on loopback.
 PROFILE = HERE / "_build" / "ipython"
 (PROFILE / "profile_default").mkdir(parents=True, exist_ok=True)
 (PROFILE / "profile_default" / "ipython_kernel_config.py").write_text(
-    "c.IPKernelApp.log_level = 40\n", "utf-8"
+    "c.IPKernelApp.log_level = 40  # errors only\n", "utf-8"
 )
 os.environ["IPYTHONDIR"] = str(PROFILE)
 logging.getLogger("traitlets").setLevel(logging.WARNING)
@@ -31,22 +33,21 @@ exclude_patterns = ["_build", "paper", "figures"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_show_copyright = html_copy_source = html_show_sourcelink = False
-html_math_renderer = "mathml"  # no script, no font from elsewhere
+html_show_copyright = False
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"  # MathML needs neither a script nor a font from another site.
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-myst_url_schemes = {
-    "http": None,
-    "https": None,
-    "gallery": "gallery.html",
-}  # gallery: the page of all results
+# A link "gallery:" leads to the page of all results, which docs/_ext/records.py copies.
+myst_url_schemes = {"http": None, "https": None, "gallery": "gallery.html"}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
-nb_execution_timeout = 120
+nb_execution_timeout = 120  # Seconds for each cell.
 nb_execution_raise_on_error = True
-nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # the default fetches them
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # The default scripts come from another site.
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
-autodoc_typehints = "none"  # signatures stay readable; docstrings say units and shapes
+autodoc_typehints = "none"  # Docstrings state units and shapes, and signatures stay short.

@@ -1,5 +1,7 @@
-"""What the README, the pages and the notebooks show is what a reader gets; nothing of the public
-face is left out.
+"""Test that the pages of the documentation are correct and complete.
+
+A reader who runs the examples of the README, the pages and the notebooks gets the output that is
+printed there. Every public name, every family and every option has its place in the documentation.
 """
 
 from __future__ import annotations
@@ -7,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import numpy as np
@@ -17,33 +20,38 @@ from workbench.cli.options import load_entries
 from workbench.pipeline.registry import BUILTIN_FAMILIES
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pages import ROOT, blocks, pages, run_page
+from pages import ROOT, list_pages, read_blocks, run_page
 
 DOCS = ROOT / "docs"
-RUN = [page for page in pages() if any(True for _ in blocks(page))]
+PAGES_WITH_BLOCKS = [page for page in list_pages() if [*read_blocks(page)]]
+
+# A link to a file, with or without an anchor: "](page.md#anchor)".
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#([^)\s]*))?\)")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder, which is the working directory. Pictures need no display."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("MPLBACKEND", "agg")
     return tmp_path
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_does_what_it_says(page: Path, place: Path) -> None:
-    run_page(page, place)
-    for drawn in place.glob("*.png"):
-        if (
-            DOCS / "figures" / drawn.name
-        ).exists():  # the picture in the page is the one that its command draws
-            ours, shown = (
-                matplotlib.image.imread(file) for file in (drawn, DOCS / "figures" / drawn.name)
-            )
-            assert ours.shape == shown.shape
-            assert np.abs(ours - shown).mean() < 0.02, f"draw docs/figures/{drawn.name} again"
+@pytest.mark.parametrize(
+    "page", PAGES_WITH_BLOCKS, ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+def test_examples_of_a_page_print_and_draw_what_it_shows(page: Path, empty_folder: Path) -> None:
+    run_page(page, empty_folder)
+    for drawn_file in empty_folder.glob("*.png"):
+        shown_file = DOCS / "figures" / drawn_file.name
+        if not shown_file.exists():
+            continue
+        drawn = matplotlib.image.imread(drawn_file)
+        shown = matplotlib.image.imread(shown_file)
+        assert drawn.shape == shown.shape
+        # Fonts differ between machines, so pictures may differ a little.
+        assert np.abs(drawn - shown).mean() < 0.02, f"draw docs/figures/{drawn_file.name} again"
 
 
 @pytest.mark.parametrize(
@@ -59,30 +67,31 @@ def test_a_page_does_what_it_says(page: Path, place: Path) -> None:
         "```python\n# x.py\nraise ValueError\n```\n```console\n$ python x.py\n```\n",
     ],
 )
-def test_a_page_that_says_something_else_fails(text: str, place: Path) -> None:
+def test_a_page_with_a_wrong_example_fails(
+    text: str, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = ROOT / "docs" / "no page.md"
     matrix = "```text\n# m.csv\n0.75,0.25\n0.25,0.75\n```\n\n"
-    read = Path.read_text
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            Path,
-            "read_text",
-            lambda path, *a, **k: matrix + text if path == page else read(path, *a, **k),
-        )
-        found = list(blocks(page))
-        assert len(found) >= 2
-        with pytest.raises(AssertionError):
-            run_page(page, place)
+    read_text = Path.read_text
+
+    def read_this_page(path: Path, *arguments: Any, **options: Any) -> str:
+        return matrix + text if path == page else read_text(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_this_page)
+    assert len(list(read_blocks(page))) >= 2
+    with pytest.raises(AssertionError):
+        run_page(page, empty_folder)
 
 
-def test_every_public_name_has_an_entry() -> None:
+def test_every_public_name_has_an_entry_in_the_reference() -> None:
     text = "\n".join(path.read_text("utf-8") for path in sorted((DOCS / "api").glob("*.md")))
     entries = re.findall(r"^\.\. (?:auto\w+|py:\w+):: workbench\.(\w+)$", text, re.MULTILINE)
-    entries.remove("errors")  # the module, for its tree
+    # This entry is the module of the errors, not a name.
+    entries.remove("errors")
     assert sorted(entries) == workbench.__all__
 
 
-def test_every_family_has_a_page_that_the_index_names() -> None:
+def test_every_family_has_a_complete_page_in_the_index() -> None:
     index = (DOCS / "index.md").read_text("utf-8")
     for name in BUILTIN_FAMILIES:
         page = (DOCS / "families" / f"{name}.md").read_text("utf-8")
@@ -92,31 +101,34 @@ def test_every_family_has_a_page_that_the_index_names() -> None:
         assert "![" in page
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", list_pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings(page: Path) -> None:
     for name, anchor in _LINK.findall(page.read_text("utf-8")):
         target = page.parent / name
         assert target.exists(), f"{page.name}: {name}"
         if anchor and target.suffix == ".md":
             headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
-            slugs = {re.sub(r"[^\w -]", "", words.lower()).replace(" ", "-") for words in headings}
-            assert anchor in slugs, f"{page.name}: {name}#{anchor}"
+            # The anchor of "Hockey stick" is "hockey-stick".
+            anchors = {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings}
+            assert anchor in anchors, f"{page.name}: {name}#{anchor}"
 
 
 def test_help_ends_with_the_commands_of_the_cheat_sheet() -> None:
-    shown = [line for line in load_entries()["wishes"]["examples"] if not line.startswith("(")]
+    lines = load_entries()["wishes"]["examples"]
+    # Lines in parentheses are explanations.
+    commands = [line for line in lines if not line.startswith("(")]
     page = (DOCS / "cheat-sheet.md").read_text("utf-8")
-    assert shown == re.findall(r"^\$ workbench (.*)$", page, re.MULTILINE)
-    assert len(shown) == 20
+    assert commands == re.findall(r"^\$ workbench (.*)$", page, re.MULTILINE)
+    assert len(commands) == 20
 
 
-def test_the_readme_is_one_screen() -> None:
+def test_the_readme_has_at_most_80_lines() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
 
 
-def test_the_tables_of_options_are_of_families() -> None:
-    tables = re.compile(r"^```\{options\} (.*)$", re.MULTILINE)
-    named = [
-        name for page in DOCS.rglob("*.md") for name in tables.findall(page.read_text("utf-8"))
-    ]
-    assert sorted(named) == sorted(BUILTIN_FAMILIES)
+def test_every_family_has_one_table_of_options() -> None:
+    names = []
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text("utf-8")
+        names += re.findall(r"^```\{options\} (.*)$", text, re.MULTILINE)
+    assert sorted(names) == sorted(BUILTIN_FAMILIES)

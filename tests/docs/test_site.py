@@ -1,4 +1,8 @@
-"""The site that `make docs` builds asks nothing of a network, and holds what its pages promise."""
+"""Test the site that `make docs` builds: its pages fetch nothing from other sites.
+
+The tests of the site are skipped if it is not built. `list_outside_addresses` itself is always
+tested.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,48 @@ from pathlib import Path
 import pytest
 
 SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
-# elements whose address a browser fetches by itself, and the attributes that hold it
+
+# Element whose address a browser fetches without a click -> the attribute with the address.
 FETCHED = dict.fromkeys(
     ("script", "img", "iframe", "source", "audio", "video", "embed", "input", "track"), "src"
 )
 FETCHED |= {"object": "data", "link": "href", "image": "href"}
 
 
-class _Addresses(HTMLParser):
+class _AddressReader(HTMLParser):
+    """Collect the addresses that a browser fetches for the elements of a page."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag in FETCHED and (address := given.get(FETCHED[tag])):
-            self.found.append(address)
-        self.found += [
-            part.split()[0] for part in (given.get("srcset") or "").split(",") if part.strip()
-        ]
-        self.found += re.findall(r"url\(\s*['\"]?([^'\")]+)", given.get("style") or "")
+        """Add the addresses of one element."""
+        values = dict(attrs)
+        address = values.get(FETCHED.get(tag, ""))
+        if address:
+            self.addresses.append(address)
+        # An entry of srcset is an address and a size: "a.png 2x".
+        for entry in (values.get("srcset") or "").split(","):
+            if entry.strip():
+                self.addresses.append(entry.split()[0])
+        self.addresses += _find_style_addresses(values.get("style") or "")
 
 
-def outside(text: str) -> list[str]:
-    """The addresses of a page that are fetched from elsewhere, those of its stylesheets among them."""
-    reader = _Addresses()
+def list_outside_addresses(text: str) -> list[str]:
+    """Return the addresses on other sites that a browser fetches for a page of HTML."""
+    reader = _AddressReader()
     reader.feed(text)
     styles = "\n".join(re.findall(r"<style[^>]*>(.*?)</style>", text, re.DOTALL))
-    found = reader.found + _in_style(styles)
-    return [address for address in found if re.match(r"\s*(https?:)?//", address)]
+    addresses = reader.addresses + _find_style_addresses(styles)
+    return [address for address in addresses if re.match(r"\s*(https?:)?//", address)]
 
 
-def _in_style(text: str) -> list[str]:
-    return re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(
-        r"@import\s+['\"]([^'\"]+)", text
-    )
+def _find_style_addresses(text: str) -> list[str]:
+    """Return the addresses in a style sheet: those of url(...) and @import."""
+    urls = re.findall(r"url\(\s*['\"]?([^'\")]+)", text)
+    imports = re.findall(r"@import\s+['\"]([^'\"]+)", text)
+    return urls + imports
 
 
 @pytest.mark.parametrize(
@@ -58,18 +69,18 @@ def _in_style(text: str) -> list[str]:
         '<img src="x.png" srcset="x.png 1x, https://a.b/c 2x">',
     ],
 )
-def test_what_is_fetched_from_elsewhere_is_seen(text: str) -> None:
-    assert len(outside(text)) == 1
-    assert (
-        outside(
-            '<a href="https://a.b">a link</a><img src="data:image/png;base64,AA"><img src="c.png">'
-        )
-        == []
-    )
+def test_an_address_on_another_site_is_found(text: str) -> None:
+    assert len(list_outside_addresses(text)) == 1
+
+
+def test_links_and_addresses_on_this_site_are_allowed() -> None:
+    text = '<a href="https://a.b">a link</a><img src="data:image/png;base64,AA"><img src="c.png">'
+    assert list_outside_addresses(text) == []
 
 
 @pytest.fixture(scope="module")
 def site() -> Path:
+    """Return the folder of the built site."""
     if not importlib.util.find_spec("sphinx"):
         pytest.skip("Sphinx is missing: make docs")
     if not (SITE / "index.html").exists():
@@ -77,33 +88,31 @@ def site() -> Path:
     return SITE
 
 
-def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
+def test_no_page_fetches_anything_from_another_site(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 30
     for page in pages:
-        assert not outside(page.read_text("utf-8")), page
+        assert not list_outside_addresses(page.read_text("utf-8")), page
     for sheet in site.rglob("*.css"):
-        assert not [
-            address
-            for address in _in_style(sheet.read_text("utf-8"))
-            if "//" in address.split(",")[0][:8]
-        ]
+        for address in _find_style_addresses(sheet.read_text("utf-8")):
+            # The start of an address on another site is "https://" or "//".
+            assert "//" not in address.split(",")[0][:8]
 
 
-def test_scripts_of_the_site_name_no_other_place(site: Path) -> None:
+def test_no_script_fetches_anything_from_another_site(site: Path) -> None:
     for script in site.rglob("*.js"):
         text = script.read_text("utf-8", errors="replace")
         assert not re.search(r"(?:fetch|import|importScripts)\(\s*['\"`]https?:", text), script
 
 
-def test_the_gallery_stands_beside_the_page_that_names_it(site: Path) -> None:
+def test_the_page_of_results_links_to_the_gallery(site: Path) -> None:
     results = (site / "results.html").read_text("utf-8")
     assert "<h1>All results" in results
     assert 'href="gallery.html"' in results
     assert '<div id="app">' in (site / "gallery.html").read_text("utf-8")
 
 
-def test_formulas_are_drawn_by_the_browser(site: Path) -> None:
+def test_formulas_are_mathml_without_a_script(site: Path) -> None:
     text = (site / "families" / "noise.html").read_text("utf-8")
     assert "<math " in text
     assert not re.search(r"<script[^>]*mathjax", text, re.IGNORECASE)
