@@ -12,37 +12,44 @@ import pytest
 from bench.chromium import EXECUTABLE, Chromium
 from workbench.explorer.server import Server
 
+_TASK_SECONDS = 300.0  # The time limit of a task. On a busy machine a worker may be slow.
+
 
 @contextmanager
-def running() -> Iterator[Server]:
-    with Server() as made:
-        for lane in made.lanes._lanes.values():
-            lane._limit = 300.0  # On a busy machine a worker may be slow.
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+def run_server() -> Iterator[Server]:
+    """Run a server in a thread."""
+    with Server() as started_server:
+        for lane in started_server.lanes._lanes.values():
+            lane._limit = _TASK_SECONDS
+        thread = threading.Thread(
+            target=started_server.serve_forever, kwargs={"poll_interval": 0.05}
+        )
         thread.start()
-        yield made
-        made.shutdown()
+        yield started_server
+        started_server.shutdown()
         thread.join()
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    with running() as made:
-        yield made
+    """Yield a server that all tests share."""
+    with run_server() as started_server:
+        yield started_server
 
 
 @pytest.fixture
 def alone() -> Iterator[Server]:
     """Yield a server without connections of other tests' browsers."""
-    with running() as made:
-        yield made
+    with run_server() as started_server:
+        yield started_server
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """Yield a browser that all tests share. Without Chromium, tests that use it are skipped."""
     if EXECUTABLE is None:
         if os.environ.get("REQUIRE_CHROMIUM"):
             pytest.fail("Chromium is missing, and REQUIRE_CHROMIUM is set.")
         pytest.skip("Chromium is missing: apt-get install chromium")
-    with Chromium(tmp_path_factory.mktemp("profile")) as made:
-        yield made
+    with Chromium(tmp_path_factory.mktemp("profile")) as started_browser:
+        yield started_browser

@@ -1,4 +1,4 @@
-"""Test that a page draws the request under every notion, and that the mechanism satisfies it."""
+"""Test that a page draws the requested privacy under every notion, and that the mechanism has it."""
 
 from __future__ import annotations
 
@@ -15,70 +15,88 @@ from workbench.explorer.tasks import Tasks
 from workbench.pipeline.registry import get_family
 
 QUESTION = {"n": "6", "max_shift": "1", "epsilon": "1", "notion": "dp", "delta": "0.01"}
-PROFILE, TRADE, RENYI = "Privacy profile", "Trade-off curve", "Rényi divergence"
+# The titles of the privacy figures, up to the colon.
+PROFILE = "Privacy profile"
+TRADEOFF = "Trade-off curve"
+DIVERGENCE = "Rényi divergence"
 
 
-def figures_under(notion: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+def make_privacy_figures(notion: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Return the options of a request under a notion, and its privacy figures by title."""
     given = adapt_request(get_family("modulo"), {**QUESTION, "notion": notion}, "notion")
     tasks = Tasks()
     tasks.run("certify", {"family": "modulo", "given": given})
-    drawn = tasks.run("profile", {"family": "modulo", "given": given})["figures"]
-    return given, {
-        one["title"].split(":")[0].removesuffix(" between neighbours"): one for one in drawn
-    }
+    figures = tasks.run("profile", {"family": "modulo", "given": given})["figures"]
+    figures_by_title = {}
+    for figure in figures:
+        title = figure["title"].split(":")[0].removesuffix(" between neighbours")
+        figures_by_title[title] = figure
+    return given, figures_by_title
 
 
-def named(figure: dict[str, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
-    one = next(one for one in figure["series"] if one["name"] == name)
-    return np.array(one["x"], dtype=float), np.array(one["y"], dtype=float)
+def read_series(figure: dict[str, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the x and y of the series with a name."""
+    series = next(series for series in figure["series"] if series["name"] == name)
+    return np.array(series["x"], dtype=float), np.array(series["y"], dtype=float)
+
+
+def has_request(figure: dict[str, Any]) -> bool:
+    """Return whether a figure draws the request."""
+    return any(series["name"] == "requested" for series in figure["series"])
 
 
 @pytest.mark.parametrize("notion", ["pure", "dp", "curve", "tradeoff", "gdp"])
-def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
-    given, drawn = figures_under(notion)
-    profile, trade = drawn[PROFILE], drawn[TRADE]
-    x, y = named(profile, "requested")
+def test_the_drawn_profile_is_below_the_drawn_request_and_touches_it(notion: str) -> None:
+    _, figures = make_privacy_figures(notion)
+    x, y = read_series(figures[PROFILE], "requested")
     if notion == "curve":
         assert list(zip(x, y, strict=True)) == [(0.5, 0.1), (1, 0.01)]
     if notion in ("pure", "dp"):
         assert list(zip(x, y, strict=True)) == [(1, 0.01 if notion == "dp" else 0)]
-    heights = np.interp(x, *named(profile, "DP δ"))
-    assert np.all(
-        heights <= y + 1e-3
-    )  # Between the drawn values, δ is below the line that joins them.
-    assert np.any(heights >= 0.9 * y - 1e-9)  # The request binds somewhere.
-    alpha, beta = named(trade, "requested")
+    deltas = np.interp(x, *read_series(figures[PROFILE], "DP δ"))
+    # The tolerance is for interpolation: between drawn points, δ is below the line that joins them.
+    assert np.all(deltas <= y + 1e-3)
+    assert np.any(deltas >= 0.9 * y - 1e-9)
+
+
+@pytest.mark.parametrize("notion", ["pure", "dp", "curve", "tradeoff", "gdp"])
+def test_the_drawn_tradeoff_curve_is_above_the_drawn_request(notion: str) -> None:
+    given, figures = make_privacy_figures(notion)
+    alpha, beta = read_series(figures[TRADEOFF], "requested")
     if notion == "tradeoff":
-        assert (
-            ",".join(f"{a:g}:{b:g}" for a, b in zip(alpha, beta, strict=True)) == given["tradeoff"]
-        )
-    own = np.interp(alpha, *named(trade, "this mechanism"))
-    assert np.all(own >= beta - 1e-3)
+        text = ",".join(f"{a:g}:{b:g}" for a, b in zip(alpha, beta, strict=True))
+        assert text == given["tradeoff"]
+    errors = np.interp(alpha, *read_series(figures[TRADEOFF], "this mechanism"))
+    assert np.all(errors >= beta - 1e-3)
 
 
 @pytest.mark.parametrize("notion", ["renyi", "zcdp"])
-def test_divergences_are_drawn_where_these_are_asked(notion: str) -> None:
-    _, drawn = figures_under(notion)
-    orders, limits = named(drawn[RENYI], "requested")
-    known, divergences = named(drawn[RENYI], "this mechanism")
-    own = np.interp(orders, known, divergences)
-    assert np.all(own <= limits * (1 + 1e-9))
-    assert (
-        own.max() >= 0.99 * limits[own.argmax()]
-        if notion == "renyi"
-        else np.any(own >= 0.9 * limits)
-    )
-    assert (orders.tolist(), limits.tolist()) == ([2.0], [1.0]) or notion == "zcdp"
-    for title in (PROFILE, TRADE):  # No point of these charts shows the request.
-        assert all(one["name"] != "requested" for one in drawn[title]["series"])
+def test_the_drawn_divergence_is_below_the_drawn_request_and_touches_it(notion: str) -> None:
+    _, figures = make_privacy_figures(notion)
+    orders, limits = read_series(figures[DIVERGENCE], "requested")
+    drawn_orders, drawn_divergences = read_series(figures[DIVERGENCE], "this mechanism")
+    divergences = np.interp(orders, drawn_orders, drawn_divergences)
+    assert np.all(divergences <= limits * (1 + 1e-9))
+    if notion == "renyi":
+        assert (orders.tolist(), limits.tolist()) == ([2.0], [1.0])
+        assert divergences[0] >= 0.99 * limits[0]
+    else:
+        assert np.any(divergences >= 0.9 * limits)
 
 
-def test_a_distance_is_asked_for_by_no_point() -> None:
-    _, drawn = figures_under("metric")
-    assert all(one["name"] != "requested" for one in drawn[PROFILE]["series"])
+@pytest.mark.parametrize("notion", ["renyi", "zcdp"])
+def test_charts_of_other_notions_do_not_draw_a_request_for_divergences(notion: str) -> None:
+    _, figures = make_privacy_figures(notion)
+    assert not has_request(figures[PROFILE])
+    assert not has_request(figures[TRADEOFF])
 
 
-def test_an_infinite_divergence_is_said() -> None:
+def test_the_privacy_profile_does_not_draw_a_request_for_metric_privacy() -> None:
+    _, figures = make_privacy_figures("metric")
+    assert not has_request(figures[PROFILE])
+
+
+def test_a_note_says_that_a_divergence_is_infinite() -> None:
     from workbench.explorer.figures import make_profile_figures
 
     design = wb.design("modulo", n=4, max_shift=1, epsilon=1, delta=0.3)
@@ -87,31 +105,31 @@ def test_an_infinite_divergence_is_said() -> None:
     assert (None in figure["series"][0]["y"]) == bool(figure["note"])
 
 
-EVERY = ("pure", "dp", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp")
-NOTIONS = [("channel", notion) for notion in EVERY] + [
-    ("labels", notion) for notion in EVERY if notion != "pdp"
-]
+NOTIONS = ("pure", "dp", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp")
+REQUESTS = [("channel", notion) for notion in NOTIONS]
+# Labels have no probabilistic DP.
+REQUESTS += [("labels", notion) for notion in NOTIONS if notion != "pdp"]
 
 
-@pytest.mark.parametrize(("name", "notion"), NOTIONS)
-def test_the_first_question_of_a_page_is_answered_under_every_notion(
+@pytest.mark.parametrize(("name", "notion"), REQUESTS)
+def test_the_first_example_has_a_certified_design_under_every_notion(
     name: str, notion: str
 ) -> None:
-    kind = get_family(name)
-    given = adapt_request(kind, {**first_example(kind), "notion": notion}, "notion") | {
-        "time_limit": "1"
-    }
+    family = get_family(name)
+    given = adapt_request(family, {**first_example(family), "notion": notion}, "notion")
+    given = {**given, "time_limit": "1"}
     view = Tasks().run("certify", {"family": name, "given": given})
     assert view["objective"] is not None
     assert view["certified"]
     assert view["bound"] is None or view["bound"] <= view["objective"] + 1e-9
 
 
-def test_a_page_that_needs_too_much_memory_says_whose_limit_it_is() -> None:
-    class Greedy:
+def test_an_error_states_the_memory_that_a_page_may_use() -> None:
+    class GreedyTasks:
         def run(self, *_: Any) -> Any:
             raise MemoryError
 
-    assert worker_memory_limit() >= 4 << 30
-    said = _run_task(Greedy(), "design", {}, lambda *_: None)
-    assert f"more than the {worker_memory_limit() >> 30} GB that a page may use" in said["message"]
+    limit = worker_memory_limit()
+    assert limit >= 4 << 30
+    message = _run_task(GreedyTasks(), "design", {}, lambda *_: None)["message"]
+    assert f"more than the {limit >> 30} GB that a page may use" in message

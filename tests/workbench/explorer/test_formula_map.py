@@ -1,4 +1,7 @@
-"""Test the map of formulas: it shows the optimum at the pointer and moves there on a click."""
+"""Test the map of formulas: its regions, its messages, and the page that shows it.
+
+In the page, the map shows the optimum at the pointer, and a click moves the sliders there.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +20,32 @@ from workbench.explorer.tasks import Tasks
 COUNTS = {"answers": "0..3", "max_shift": "1", "loss": "absolute", "epsilon": "1", "delta": "0.05"}
 
 
-def mapped(name: str, given: dict[str, str]) -> dict[str, Any]:
+def compute_map(name: str, given: dict[str, str]) -> dict[str, Any]:
+    """Return the map of a family's question, as the page receives it."""
     return Tasks().run("formulas", {"family": name, "given": given})
 
 
-def test_its_regions_are_those_of_the_formula() -> None:
-    regions = mapped("channel", COUNTS)["regions"]
-    solved = wb.formula(
-        wb.FiniteQuery("0..3", max_shift=1), loss="absolute", epsilon="0.01..4", delta="0..1"
-    )
-    assert [one["name"].split(": ")[1] for one in regions] == [
-        piece.to_text() for piece in solved.pieces
-    ]
-    for one in regions:
-        epsilon, low, high = (one[name][20] for name in ("x", "low", "high"))
-        delta = (low + high) / 2
-        x = math.exp(epsilon)
-        top, slope, below = (
-            sum(c * x**k for k, c in enumerate(one.get(name, [])))
+def evaluate_polynomial(coefficients: list[float], x: float) -> float:
+    """Return Σ c_k x^k."""
+    return sum(coefficient * x**k for k, coefficient in enumerate(coefficients))
+
+
+def test_the_regions_of_the_map_are_the_pieces_of_the_formula() -> None:
+    regions = compute_map("channel", COUNTS)["regions"]
+    question = wb.FiniteQuery("0..3", max_shift=1)
+    formula = wb.formula(question, loss="absolute", epsilon="0.01..4", delta="0..1")
+    texts = [region["name"].split(": ")[1] for region in regions]
+    assert texts == [piece.to_text() for piece in formula.pieces]
+    for region in regions:
+        # A point in the middle of the region.
+        epsilon = region["x"][20]
+        delta = (region["low"][20] + region["high"][20]) / 2
+        numerator, delta_factor, denominator = [
+            evaluate_polynomial(region.get(name, []), math.exp(epsilon))
             for name in ("numerator", "numerator_delta", "denominator")
-        )
-        assert (top + delta * slope) / below == pytest.approx(
-            float(solved(epsilon, delta)[0]), rel=1e-12
-        )
+        ]
+        optimum = float(formula(epsilon, delta)[0])
+        assert (numerator + delta * delta_factor) / denominator == pytest.approx(optimum, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -54,20 +60,25 @@ def test_its_regions_are_those_of_the_formula() -> None:
         ("noise", {"sensitivity": "1", "epsilon": "1", "delta": "0.1"}, "infinitely many masses"),
     ],
 )
-def test_a_question_without_one_says_why(name: str, given: dict[str, str], words: str) -> None:
+def test_an_error_says_why_a_question_has_no_map(
+    name: str, given: dict[str, str], words: str
+) -> None:
     with pytest.raises(WorkbenchError, match=words):
-        mapped(name, given)
+        compute_map(name, given)
 
 
-def opened(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
+def open_map(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
+    """Open the page of a channel and wait for its map."""
     page = browser.open("about:blank", wait=False, height=2400)
     page.go(server.make_address(urlencode({"family": "channel", **given})))
     page.wait("document.querySelector('svg.map')")
     return page
 
 
-def test_a_reader_points_at_a_region_and_goes_there(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, COUNTS)
+def test_pointing_at_a_region_shows_its_optimum_and_a_click_moves_the_sliders(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_map(browser, server, COUNTS)
     said = "document.querySelector('p.pointed').textContent"
     assert page.js(said).startswith("Point at a region")
     box = "document.querySelector('svg.map').getBoundingClientRect()"
@@ -87,17 +98,17 @@ def test_a_reader_points_at_a_region_and_goes_there(browser: Chromium, server: S
     given = "[...'εδ'].map((_, k) => Number(document.getElementById(`option-${['epsilon', 'delta'][k]}`).value))"
     assert page.js(given) == pytest.approx([epsilon, delta], rel=0.01)
     page.wait("document.querySelector('.badge.proven')")
-    assert (
-        page.js("document.querySelectorAll('svg.map').length") == 1
-    )  # There is one map for all ε and δ.
-    page.js("document.querySelector('.region').focus() ?? 1")  # Without a mouse.
+    # The same map is right for all ε and δ.
+    assert page.js("document.querySelectorAll('svg.map').length") == 1
+    # The keyboard points at a region by focus.
+    page.js("document.querySelector('.region').focus() ?? 1")
     assert page.js(said).startswith("ε = ")
     assert not page.complaints
 
 
-def test_without_a_delta_it_is_a_curve(browser: Chromium, server: Server) -> None:
+def test_under_pure_dp_the_map_is_a_curve_over_epsilon(browser: Chromium, server: Server) -> None:
     pure = {name: text for name, text in COUNTS.items() if name != "delta"} | {"notion": "pure"}
-    page = opened(browser, server, pure)
+    page = open_map(browser, server, pure)
     assert page.js("document.querySelectorAll('ol.formulas li').length") == 2
     page.js("document.querySelector('ol.formulas li:last-child').focus() ?? 1")
     assert "(3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))" in page.js(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from workbench.explorer.given import (
@@ -17,21 +19,29 @@ from workbench.explorer.page_request import (
     list_slider_options,
 )
 from workbench.explorer.tasks import Tasks
+from workbench.pipeline.family import Family
 from workbench.pipeline.registry import get_family, list_families
 
 NOISE = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
 
 
-def test_only_what_applies_is_offered() -> None:
-    room = classify_missing_options(get_family("modulo"), NOISE)
-    assert {"rho", "mu", "alpha", "curve", "tradeoff", "max_loss"} <= set(room["unfit"])
-    assert not {"notion", "loss", "minimise", "runs"} & set(room["unfit"])
-    assert room["instead"] == {"sizes": ["n"], "shifts": ["max_shift"]}
+def test_parameters_of_other_notions_do_not_fit() -> None:
+    dp = classify_missing_options(get_family("modulo"), NOISE)
+    assert {"rho", "mu", "alpha", "curve", "tradeoff", "max_loss"} <= set(dp["unfit"])
+    assert not {"notion", "loss", "minimise", "runs"} & set(dp["unfit"])
     zcdp = classify_missing_options(
         get_family("modulo"), {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"}
     )
     assert {"epsilon", "delta", "minimise"} <= set(zcdp["unfit"])
     assert "rho" not in zcdp["unfit"]
+
+
+def test_an_option_that_states_the_question_otherwise_replaces_the_given_one() -> None:
+    missing_options = classify_missing_options(get_family("modulo"), NOISE)
+    assert missing_options["instead"] == {"sizes": ["n"], "shifts": ["max_shift"]}
+
+
+def test_options_that_the_method_does_not_support_do_not_fit() -> None:
     bins = classify_missing_options(
         get_family("labels"), {"labels": "0..20", "epsilon": "4", "method": "bins"}
     )
@@ -39,7 +49,7 @@ def test_only_what_applies_is_offered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "changed", "wanted"),
+    ("name", "given", "changed_option", "expected"),
     [
         (
             "modulo",
@@ -61,35 +71,30 @@ def test_only_what_applies_is_offered() -> None:
         ),
     ],
 )
-def test_after_a_choice_the_request_fits(
-    name: str, given: dict[str, str], changed: str, wanted: dict[str, str]
+def test_a_request_is_adapted_to_a_changed_option(
+    name: str, given: dict[str, str], changed_option: str, expected: dict[str, str]
 ) -> None:
-    fit = adapt_request(get_family(name), given, changed, "0.5")
-    assert fit == wanted
-    assert find_request_refusal(get_family(name), given) is not None
-    assert find_request_refusal(get_family(name), fit) is None
+    family = get_family(name)
+    assert find_request_refusal(family, given) is not None
+    adapted = adapt_request(family, given, changed_option, limit="0.5")
+    assert adapted == expected
+    assert find_request_refusal(family, adapted) is None
 
 
 @pytest.mark.parametrize(
     "notion", ["dp", "pure", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp"]
 )
-def test_every_notion_begins_with_a_request_that_is_taken_and_its_own_sliders(notion: str) -> None:
-    kind = get_family("modulo")
-    given = adapt_request(kind, {**NOISE, "notion": notion}, "notion")
-    assert find_request_refusal(kind, given) is None
-    own = {
-        "zcdp": "rho",
-        "gdp": "mu",
-        "renyi": "epsilon",
-        "curve": "curve",
-        "tradeoff": "tradeoff",
-    }.get(notion, "epsilon")
-    slid = list_slider_options(kind, read_option_values(kind, given))
-    assert own in slid
-    assert ("delta" in slid) == (notion in ("dp", "pdp"))
+def test_a_request_under_every_notion_is_accepted_and_has_its_sliders(notion: str) -> None:
+    family = get_family("modulo")
+    given = adapt_request(family, {**NOISE, "notion": notion}, "notion")
+    assert find_request_refusal(family, given) is None
+    parameters = {"zcdp": "rho", "gdp": "mu", "curve": "curve", "tradeoff": "tradeoff"}
+    sliders = list_slider_options(family, read_option_values(family, given))
+    assert parameters.get(notion, "epsilon") in sliders
+    assert ("delta" in sliders) == (notion in ("dp", "pdp"))
 
 
-def test_sliders_have_the_ranges_of_what_they_move() -> None:
+def test_the_range_of_a_slider_depends_on_its_option() -> None:
     options = {option.name: option for option in get_family("modulo").options}
     share = find_slider_range(options["delta"])
     assert share is not None
@@ -100,56 +105,69 @@ def test_sliders_have_the_ranges_of_what_they_move() -> None:
     assert find_slider_range(options["n"]) is None
 
 
-def test_a_price_is_drawn_against_every_number_of_a_notion() -> None:
-    live = Tasks()
+def find_designs(figure: dict[str, Any]) -> dict[str, Any]:
+    """Return the series of the designs in the figure of a curve."""
+    (designs,) = [series for series in figure["series"] if series["name"] == "designs"]
+    return designs
+
+
+def test_the_loss_decreases_along_rho() -> None:
     given = {"n": "6", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}
-    curve = live.run("along", {"family": "modulo", "given": given, "along": "rho"})
-    (designs,) = [one for one in curve["figure"]["series"] if one["name"] == "designs"]
+    curve = Tasks().run("along", {"family": "modulo", "given": given, "along": "rho"})
+    designs = find_designs(curve["figure"])
     assert designs["x"] == sorted(designs["x"])
     assert designs["y"] == sorted(designs["y"], reverse=True)
     assert 0.1 in designs["x"]
 
 
-def test_designs_on_the_way_are_told_with_their_laws() -> None:
-    told: list[dict] = []  # type: ignore[type-arg]
-    Tasks().run(
-        "along",
-        {"family": "modulo", "given": NOISE, "along": "epsilon"},
-        lambda d, n, part=None: told.append(part),
-    )
-    assert len(told) >= 5
-    assert {part["along"] for part in told} == {"epsilon"}
-    assert all(part["view"]["figures"][0]["kind"] == "bars" for part in told)
-    assert not any(part["view"]["certified"] for part in told)
+def test_designs_along_a_curve_are_reported_with_their_laws() -> None:
+    parts: list[dict[str, Any]] = []
+
+    def store_part(done_count: int, total: int, part: Any = None) -> None:
+        parts.append(part)
+
+    Tasks().run("along", {"family": "modulo", "given": NOISE, "along": "epsilon"}, store_part)
+    assert len(parts) >= 5
+    assert {part["along"] for part in parts} == {"epsilon"}
+    assert all(part["view"]["figures"][0]["kind"] == "bars" for part in parts)
+    assert not any(part["view"]["certified"] for part in parts)
 
 
-def test_what_is_infeasible_says_so_as_the_command_line_does() -> None:
+def test_an_infeasible_request_has_the_reason_of_the_command_line() -> None:
     view = Tasks().run("design", {"family": "laplace", "given": {"epsilon": "1", "bits": "1"}})
     assert view["objective"] is None
     assert view["status"] == "infeasible"
     assert view["reason"].startswith("Not reachable: no ell brings the mean length")
 
 
-@pytest.mark.parametrize("kind", list_families(), ids=lambda kind: kind.name)
-def test_every_family_has_a_first_request(kind) -> None:  # type: ignore[no-untyped-def]
-    assert find_request_refusal(kind, first_example(kind)) is None
+@pytest.mark.parametrize("family", list_families(), ids=lambda family: family.name)
+def test_every_family_accepts_its_first_example(family: Family) -> None:
+    assert find_request_refusal(family, first_example(family)) is None
 
 
-def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
+def test_a_logarithmic_axis_of_delta_starts_with_0() -> None:
     figure = Tasks().run("along", {"family": "modulo", "given": NOISE, "along": "delta"})["figure"]
-    (designs,) = [one for one in figure["series"] if one["name"] == "designs"]
+    designs = find_designs(figure)
     assert figure["zero"]
     assert figure["x"]["log"]
     assert designs["x"][0] == 0
     assert 0 < designs["x"][1] < 1e-6
 
 
-def test_examples_read_no_file_and_losses_are_lists() -> None:
-    given = [example["given"] for example in make_suggestions(get_family("channel"))["examples"]]
-    assert given
-    assert not any("places" in one for one in given)  # The example reads city.csv.
-    for name, words in (
+def test_examples_that_read_a_file_are_not_suggested() -> None:
+    examples = make_suggestions(get_family("channel"))["examples"]
+    assert examples
+    # The example with places reads city.csv.
+    assert not any("places" in example["given"] for example in examples)
+
+
+@pytest.mark.parametrize(
+    ("name", "first_losses"),
+    [
         ("noise", ["absolute", "squared", "error-rate"]),
         ("quantizer", ["absolute", "squared"]),
-    ):
-        assert make_suggestions(get_family(name))["words"]["loss"][: len(words)] == words
+    ],
+)
+def test_the_losses_of_a_family_are_suggested(name: str, first_losses: list[str]) -> None:
+    losses = make_suggestions(get_family(name))["words"]["loss"]
+    assert losses[: len(first_losses)] == first_losses

@@ -1,8 +1,13 @@
-"""Test that several processes give the files, rows and errors of one, also if stopped."""
+"""Test that several processes write the same files, rows and errors as one, also if stopped.
+
+Most tests use `make_test_paper`, a paper of five artifacts that take no time, and run its steps in
+this process.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -21,7 +26,8 @@ from workbench.papers.artifact import Artifact, Comparison, Paper
 from workbench.papers.steps import plan_steps
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the contents of all files of a folder by their relative paths."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -32,7 +38,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     lines: list[str] = []
-    papers, names = ["modulo-noise", "dql", "optm"], ["fig1", "theorem8", "table3", "table4"]
+    papers = ["modulo-noise", "dql", "optm"]
+    names = ["fig1", "theorem8", "table3", "table4"]
     single = wb.reproduce(papers, names, tmp_path / "one", jobs=1)
     several = wb.reproduce(
         papers,
@@ -44,23 +51,16 @@ def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
     assert several.rows == single.rows
     assert len(single.rows) > 4
     assert (several.finished, several.total, several.is_interrupted) == (4, 4, False)
-    written = files(tmp_path / "one")
-    assert len(written) > 10
-    assert files(tmp_path / "two") == written
-    assert {name.rpartition(".")[2] for name in written} == {
-        "csv",
-        "json",
-        "md",
-        "html",
-        "png",
-        "svg",
-        "pdf",
-    }
+    files = read_files(tmp_path / "one")
+    assert len(files) > 10
+    assert read_files(tmp_path / "two") == files
+    suffixes = {name.rpartition(".")[2] for name in files}
+    assert suffixes == {"csv", "json", "md", "html", "png", "svg", "pdf"}
     assert lines[0].startswith("On 2 processes")
     assert [line[:5] for line in lines if "done in" in line] == [f"[{k}/4]" for k in range(1, 5)]
 
 
-def test_other_formats_are_written_besides(tmp_path: Path) -> None:
+def test_a_table_for_latex_is_written_on_request(tmp_path: Path) -> None:
     wb.reproduce("optm", "table3", tmp_path, jobs=1, formats=["tex"])
     assert {file.name for file in (tmp_path / "optm").iterdir()} == {
         "table3.csv",
@@ -68,6 +68,9 @@ def test_other_formats_are_written_besides(tmp_path: Path) -> None:
         "table3.tex",
     }
     assert (tmp_path / "optm" / "table3.tex").read_text("utf-8").count(r"\midrule") == 1
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         wb.InvalidRequest,
         match=r"format must be one of csv, tex, png, svg, pdf, column, page\. Got 'docx'",
@@ -75,130 +78,132 @@ def test_other_formats_are_written_besides(tmp_path: Path) -> None:
         wb.reproduce("optm", "table3", tmp_path, formats=["docx"])
 
 
-def compute(name: str, tried: list[str]) -> Callable[[bool], Artifact]:
-    def artifact(full: bool) -> Artifact:
-        tried.append(name)
-        compared = [Comparison(name, "Table 1", 1.0, 1.25, 0.5)]
-        return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", compared)
+def make_artifact_function(name: str, computed_names: list[str]) -> Callable[[bool], Artifact]:
+    """Return a function that adds its name to a list and makes an artifact with one comparison."""
 
-    return artifact
+    def make(full: bool) -> Artifact:
+        computed_names.append(name)
+        comparison = Comparison(name, "Table 1", printed=1.0, ours=1.25, tolerance=0.5)
+        return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", [comparison])
+
+    return make
 
 
-def paper(tried: list[str], **more: Any) -> Paper:
+def make_test_paper(computed_names: list[str]) -> Paper:
+    """Return a paper with the name dql. Its artifacts add their names to a list.
+
+    "first" and "second" are computed together, and "clock" measures time.
+    """
     names = ("short", "first", "second", "clock", "long")
-    artifacts = {name: compute(name, tried) for name in names}
     return Paper(
-        "dql",
-        "t",
-        "c",
-        artifacts,
-        lambda: (),
+        name="dql",
+        title="t",
+        citation="c",
+        artifacts={name: make_artifact_function(name, computed_names) for name in names},
+        errata=lambda: (),
         computed_together=[("first", "second")],
         expected_seconds={"long": 9, "second": 4},
         timed_alone=("clock",),
-        **more,
     )
 
 
-def test_what_measures_time_is_alone_and_what_shares_its_computation_together() -> None:
-    chosen = paper([])
-    weighed, alone = plan_steps([(chosen, name) for name in (*chosen.artifacts, "errata")])
-    assert {step.names: seconds for step, seconds in weighed.items()} == {
+def test_artifacts_that_share_a_computation_are_one_step_and_clocks_run_alone() -> None:
+    paper = make_test_paper([])
+    expected_seconds, lone_steps = plan_steps(
+        [(paper, name) for name in (*paper.artifacts, "errata")]
+    )
+    assert {step.names: seconds for step, seconds in expected_seconds.items()} == {
         ("short",): 1,
         ("first", "second"): 5,
         ("long",): 9,
         ("errata",): 1,
     }
-    assert [step.names for step in alone] == [("clock",)]
+    assert [step.names for step in lone_steps] == [("clock",)]
 
 
 @pytest.mark.parametrize("name", list(PAPERS))
-def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
-    known = load_paper(name)
-    spoken_of = {
-        *known.expected_seconds,
-        *known.timed_alone,
-        *known.resumable,
-        *(one for group in known.computed_together for one in group),
-    }
-    assert spoken_of <= {*known.artifacts, "errata"}
-    assert {*known.resumable} <= {*known.only_full}
-    weighed, alone = plan_steps([(known, one) for one in (*known.artifacts, "errata")])
-    taken = [name for step in (*weighed, *alone) for name in step.names]
-    assert sorted(taken) == sorted([*known.artifacts, "errata"])
+def test_the_plan_of_a_paper_only_names_its_artifacts(name: str) -> None:
+    paper = load_paper(name)
+    planned_names = {*paper.expected_seconds, *paper.timed_alone, *paper.resumable}
+    planned_names.update(*paper.computed_together)
+    assert planned_names <= {*paper.artifacts, "errata"}
+    assert {*paper.resumable} <= {*paper.only_full}
 
 
-def backwards(
+@pytest.mark.parametrize("name", list(PAPERS))
+def test_every_artifact_is_in_one_step(name: str) -> None:
+    paper = load_paper(name)
+    names = [*paper.artifacts, "errata"]
+    expected_seconds, lone_steps = plan_steps([(paper, artifact) for artifact in names])
+    names_in_steps = [name for step in (*expected_seconds, *lone_steps) for name in step.names]
+    assert sorted(names_in_steps) == sorted(names)
+
+
+def run_backwards(
     tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, tasks_per_process: int
 ) -> Iterator[tuple[int, Any]]:
     """Run tasks like `run_on_processes`, but in this process and the last one first."""
-    for at in reversed(range(len(tasks))):
-        yield at, work(tasks[at])
+    for index in reversed(range(len(tasks))):
+        yield index, work(tasks[index])
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[Paper], None]:
-    def use(chosen: Paper, run: Any = backwards) -> None:
+def use_paper(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that replaces all papers by one, and the processes by a function."""
+
+    def replace_papers(paper: Paper, run: Any = run_backwards) -> None:
         for module in (reproduce, steps, gallery):
-            monkeypatch.setattr(module, "load_paper", lambda name: chosen)
+            monkeypatch.setattr(module, "load_paper", lambda name: paper)
         monkeypatch.setattr("workbench.sweeps.workers.run_on_processes", run)
 
-    return use
+    return replace_papers
 
 
-def test_rows_and_files_are_in_order_whatever_ends_first(here: Any, tmp_path: Path) -> None:
-    tried: list[str] = []
-    here(paper(tried))
+def test_rows_are_in_the_order_of_the_paper_whatever_ends_first(
+    use_paper: Any, tmp_path: Path
+) -> None:
+    computed_names: list[str] = []
+    use_paper(make_test_paper(computed_names))
     result = wb.reproduce("dql", results=tmp_path, jobs=2)
     assert [row["artifact"] for row in result] == ["short", "first", "second", "clock", "long"]
-    assert tried == ["short", "first", "second", "long", "clock"]
+    assert computed_names == ["short", "first", "second", "long", "clock"]
     assert (tmp_path / "dql/errata.json").exists()
     assert "### clock" in (tmp_path / "README.md").read_text()
 
 
-def test_an_error_keeps_what_ended_before(here: Any, tmp_path: Path) -> None:
-    def fails(full: bool) -> Artifact:
+def test_an_error_keeps_the_artifacts_that_ended_before(use_paper: Any, tmp_path: Path) -> None:
+    def fail(full: bool) -> Artifact:
         raise WorkbenchError("No.")
 
-    chosen = paper([])
-    chosen.artifacts["first"] = fails  # type: ignore[index]
-    here(chosen)
+    paper = make_test_paper([])
+    paper.artifacts["first"] = fail  # type: ignore[index]
+    use_paper(paper)
     with pytest.raises(WorkbenchError, match=r"^No\.$"):
         wb.reproduce("dql", results=tmp_path, jobs=2)
     assert "### short" in (tmp_path / "README.md").read_text()
     assert not (tmp_path / "dql/long.csv").exists()
 
 
-def test_a_task_that_kills_its_processes_is_named(here: Any, tmp_path: Path) -> None:
-    here(paper([]), lambda tasks, jobs, work, *, tasks_per_process: (pair for pair in [(1, None)]))
+def test_a_step_that_kills_its_processes_is_named(use_paper: Any, tmp_path: Path) -> None:
+    def run_and_die(tasks: Any, jobs: int, work: Any, *, tasks_per_process: int) -> Any:
+        # The result None means that the processes of this task died.
+        yield 1, None
+
+    use_paper(make_test_paper([]), run_and_die)
     with pytest.raises(WorkbenchError, match="that computed dql first, second died repeatedly"):
         wb.reproduce("dql", results=tmp_path, jobs=2)
 
 
 @pytest.mark.parametrize("jobs", [0, True, 1.5, 2000])
-def test_jobs_are_a_number_of_processes(jobs: Any, tmp_path: Path) -> None:
+def test_jobs_must_be_an_integer_from_1_to_1024(jobs: Any, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^jobs must be an integer in 1\.\.1024\. Got"):
         wb.reproduce("dql", "theorem8", tmp_path, jobs=jobs)
 
 
-def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_workers_and_keeps_finished_artifacts(tmp_path: Path) -> None:
     """Stop a run in which table9 is finished and fig4b is not."""
-    call = [
-        sys.executable,
-        "-m",
-        "workbench",
-        "reproduce",
-        "--paper",
-        "optm",
-        "--only",
-        "table9",
-        "--only",
-        "fig4b",
-        "--jobs",
-        "2",
-        "--out",
-        str(tmp_path / "results"),
-    ]
+    options = "reproduce --paper optm --only table9 --only fig4b --jobs 2 --out"
+    call = [sys.executable, "-m", "workbench", *options.split(), str(tmp_path / "results")]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
@@ -218,11 +223,14 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> N
     }
     assert "Table 9" in (tmp_path / "results/README.md").read_text()
     assert not list(tmp_path.glob("workbench-reproduce-*"))
-    assert ends(running.pid)
+    assert wait_for_group(running.pid)
 
 
-def ends(group: int) -> bool:
-    """Return whether all processes of a group end soon. Semaphore trackers end after their parent."""
+def wait_for_group(group: int) -> bool:
+    """Return whether all processes of a group end within half a minute.
+
+    Semaphore trackers end a little later than their parent.
+    """
     for _ in range(300):
         try:
             os.killpg(group, 0)
@@ -232,8 +240,6 @@ def ends(group: int) -> bool:
     return False
 
 
-def test_errors_reach_the_parent_whole() -> None:
-    import pickle
-
+def test_errors_of_workers_keep_their_numbers() -> None:
     error = pickle.loads(pickle.dumps(NotProven("Not proven.", incumbent=2.0, bound=1.0)))
     assert (str(error), error.incumbent, error.bound) == ("Not proven.", 2.0, 1.0)

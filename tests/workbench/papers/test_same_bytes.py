@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-_RUN = """
+# A program that computes the artifacts "above" of optm and "quantizer" of frontier, with few
+# points. It prints its kernels of linear algebra, and values of e^x that depend on libm and SIMD.
+# With more than 4 outputs, the search starts from symmetric outputs and from the previous number.
+_PROGRAM = """
 import sys, numpy
 from threadpoolctl import threadpool_info
 import scipy.linalg
 from workbench.papers.artifact import read_declaration
 from workbench.papers.optm import tables
 from workbench.papers.reproduce import reproduce
-tables.MAX_OUTPUTS = 5  # more than 4: symmetric outputs first, each number after the one before
+tables.MAX_OUTPUTS = 5
 read_declaration("optm")["above"]["rows"][0]["grid"]["epsilon"] = ["1"]
 few = dict(levels="2,4", epsilon="2", method="exact", starts=1)  # the best at 2 are asymmetric
 read_declaration("frontier")["frontiers"]["quantizer"] = {"arguments": few}
@@ -30,44 +33,42 @@ reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)
 """
 
 
-def run(folder: Path, kernel: str, threads: int, **more: str) -> list[str]:
-    """Compute two artifacts of searches in a new process. Return its kernels and some e^x."""
-    counts = dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"), str(threads)
-    )
-    environment = os.environ | {"OPENBLAS_CORETYPE": kernel, "MPLBACKEND": "Agg", **counts, **more}
-    done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(folder)],
+def compute_artifacts(folder: Path, kernel: str, threads: int, **variables: str) -> list[str]:
+    """Run `_PROGRAM` in a new process and return what it prints about its machine.
+
+    folder: the folder of the results. kernel: the kernel of OpenBLAS. threads: the number of
+    threads of each library. variables: further environment variables.
+    """
+    thread_variables = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
+    environment = os.environ | dict.fromkeys(thread_variables, str(threads))
+    environment |= {"OPENBLAS_CORETYPE": kernel, "MPLBACKEND": "Agg", **variables}
+    process = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(folder)],
         env=environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()[:2]
+    return process.stdout.splitlines()[:2]
 
 
 def test_two_kernels_and_two_numbers_of_threads_give_the_same_bytes(tmp_path: Path):
-    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-    old = {
-        "NPY_DISABLE_CPU_FEATURES": " ".join(found),
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    # These variables make a new processor compute like an old one.
+    old_processor = {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(extensions),
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F,-AVX2_Usable,-FMA_Usable",
     }
-    one = run(tmp_path / "one", "Haswell", 2)
-    two = run(tmp_path / "two", "Nehalem", 1, **old)
-    if one == two:
+    new_folder = tmp_path / "new"
+    old_folder = tmp_path / "old"
+    new_machine = compute_artifacts(new_folder, "Haswell", threads=2)
+    old_machine = compute_artifacts(old_folder, "Nehalem", threads=1, **old_processor)
+    if new_machine == old_machine:
         pytest.skip("this machine has one kernel only")
-    files = sorted(
-        p.relative_to(tmp_path / "one")
-        for p in (tmp_path / "one").rglob("*.*")
-        if p.suffix != ".png"
-    )
-    assert {
-        Path("optm/above.csv"),
-        Path("frontier/quantizer.csv"),
-        Path("frontier/quantizer.svg"),
-    } <= set(files)
-    assert [
-        f
-        for f in files
-        if (tmp_path / "one" / f).read_bytes() != (tmp_path / "two" / f).read_bytes()
-    ] == []
+    files = {
+        path.relative_to(new_folder) for path in new_folder.rglob("*.*") if path.suffix != ".png"
+    }
+    for name in ("optm/above.csv", "frontier/quantizer.csv", "frontier/quantizer.svg"):
+        assert Path(name) in files
+    for file in sorted(files):
+        assert (new_folder / file).read_bytes() == (old_folder / file).read_bytes(), file
