@@ -1,9 +1,13 @@
-"""Test pages of designs, audits, frontiers and the gallery."""
+"""Test the pages that commands write: of designs, audits, frontiers, and of the gallery.
+
+A page is one HTML file. Its data are JSON: a list of sections, each with parts.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import zlib
 from pathlib import Path
@@ -17,23 +21,35 @@ from workbench.explorer.page import build_audit_page, build_design_page, build_r
 from workbench.explorer.tasks import Tasks
 from workbench.papers.gallery import write_gallery
 
+# An address that a browser would fetch: all are forbidden except data in the page itself.
+_FETCHED_ADDRESS = re.compile(r"""(src|href)\s*=\s*["'](?!data:)|@import|url\(""")
 
-def data_of(text: str) -> dict[str, Any]:
-    assert not re.search(
-        r"""(src|href)\s*=\s*["'](?!data:)|@import|url\(""",
-        re.sub(r"<script.*?</script>", "", text, flags=re.S),
-    )
-    found = re.search(
-        r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', text, re.S
-    )
-    assert found is not None
-    content = zlib.decompress(base64.b64decode(found[2])) if found[1] else found[2]
+_DATA = re.compile(
+    r'<script type="application/json" id="data"(?P<packed> data-packed)?>(?P<content>.*?)</script>',
+    re.S,
+)
+
+
+def read_data(text: str) -> dict[str, Any]:
+    """Return the data of a page, after a check that the page fetches nothing."""
+    assert not _FETCHED_ADDRESS.search(re.sub(r"<script.*?</script>", "", text, flags=re.S))
+    match = _DATA.search(text)
+    assert match is not None
+    content: Any = match["content"]
+    if match["packed"]:
+        content = zlib.decompress(base64.b64decode(content))
     data: dict[str, Any] = json.loads(content)
     return data
 
 
-def parts_of(text: str) -> list[dict[str, Any]]:
-    return [part for section in data_of(text)["sections"] for part in section["parts"]]
+def read_parts(text: str) -> list[dict[str, Any]]:
+    """Return the parts of all sections of a page."""
+    return [part for section in read_data(text)["sections"] for part in section["parts"]]
+
+
+def find_series(figure: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the series of a figure with a name."""
+    return next(series for series in figure["series"] if series["name"] == name)
 
 
 NOISE = wb.ModuloNoise(n=4, max_shift=1)
@@ -41,7 +57,7 @@ NOISE = wb.ModuloNoise(n=4, max_shift=1)
 
 def test_a_design_page_has_the_row_and_the_law() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1)
-    parts = parts_of(build_design_page(design))
+    parts = read_parts(build_design_page(design))
     (bars,) = [part for part in parts if part["kind"] == "bars"]
     assert bars["values"] == design.mechanism.pmf.tolist()
     assert bars["proven"]
@@ -50,50 +66,61 @@ def test_a_design_page_has_the_row_and_the_law() -> None:
     assert [tuple(fact) for fact in parts[0]["rows"]] == design.facts()
 
 
-def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
+def test_the_drawn_profile_is_the_exact_one() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1, notion="dp")
-    mechanism = design.mechanism
-    profile, trade = make_profile_figures(mechanism, design.claim)
-    exact = wb.profile(mechanism, "dp")
-    dp = next(one for one in profile["series"] if one["name"] == "DP δ")
-    for epsilon, delta in list(zip(dp["x"], dp["y"], strict=True))[::17]:
-        assert delta == pytest.approx(exact.delta(epsilon), abs=1e-9)
-    for name, epsilon, delta in profile["table"][
-        "rows"
-    ]:  # Saved values are never below the exact δ.
-        assert delta == wb.profile(mechanism, "dp" if name == "DP δ" else "pdp").delta(epsilon)
-    curve = next(one for one in trade["series"] if one["name"] == "this mechanism")
-    pmf = mechanism.pmf
-    # Neyman and Pearson: the minimal type II error at α of the worst pair.
-    best = dict.fromkeys(curve["x"], 1.0)
-    for shift in (1, 4):
-        p, q = pmf, [pmf[(k - shift) % 5] for k in range(5)]
-        order = sorted(range(5), key=lambda k: q[k] / p[k] if p[k] else float("inf"), reverse=True)
-        for alpha in best:
-            left, beta = alpha, 1.0
-            for k in order:
-                share = min(1.0, left / p[k]) if p[k] else 1.0
-                left, beta = left - share * p[k], beta - share * q[k]
-            best[alpha] = min(best[alpha], beta)
-    assert curve["y"] == pytest.approx(list(best.values()), abs=1e-9)
+    figure, _ = make_profile_figures(design.mechanism, design.claim)
+    exact_profile = wb.profile(design.mechanism, "dp")
+    series = find_series(figure, "DP δ")
+    points = list(zip(series["x"], series["y"], strict=True))
+    # Every 17th point is enough.
+    for epsilon, delta in points[::17]:
+        assert delta == pytest.approx(exact_profile.delta(epsilon), abs=1e-9)
+    # Saved numbers are exact, except that they are rounded up.
+    for name, epsilon, delta in figure["table"]["rows"]:
+        notion = "dp" if name == "DP δ" else "pdp"
+        assert delta == wb.profile(design.mechanism, notion).delta(epsilon)
 
 
-def test_an_audit_marks_no_budget_that_is_unknown() -> None:
+def compute_type_ii_error(p: list[float], q: list[float], alpha: float) -> float:
+    """Return the minimal type II error of a test of P against Q with the type I error α.
+
+    By Neyman and Pearson the test rejects the outputs with the largest q/p first.
+    """
+    ratios = [q[k] / p[k] if p[k] else float("inf") for k in range(len(p))]
+    remaining_alpha = alpha
+    beta = 1.0
+    for k in sorted(range(len(p)), key=lambda k: ratios[k], reverse=True):
+        # The share of output k that is rejected.
+        share = min(1.0, remaining_alpha / p[k]) if p[k] else 1.0
+        remaining_alpha -= share * p[k]
+        beta -= share * q[k]
+    return beta
+
+
+def test_the_drawn_tradeoff_curve_is_that_of_the_best_tests() -> None:
+    design = wb.design(NOISE, epsilon=1, delta=0.1, notion="dp")
+    _, figure = make_profile_figures(design.mechanism, design.claim)
+    curve = find_series(figure, "this mechanism")
+    pmf = design.mechanism.pmf.tolist()
+    # Neighbouring answers differ by 1 or -1 modulo 5.
+    shifted_pmfs = [[pmf[(k - shift) % 5] for k in range(5)] for shift in (1, 4)]
+    for alpha, beta in zip(curve["x"], curve["y"], strict=True):
+        errors = [compute_type_ii_error(pmf, shifted, alpha) for shifted in shifted_pmfs]
+        assert beta == pytest.approx(min(errors), abs=1e-9)
+
+
+def test_an_audit_without_a_claim_draws_no_request() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
-    asked = [
-        part
-        for part in parts_of(build_audit_page(mechanism, [("a", "<b>")], None))
-        if part["kind"] == "lines"
-    ]
-    assert asked
-    assert not [
-        one for part in asked for one in part["series"] if one["name"].startswith("requested")
-    ]
+    parts = read_parts(build_audit_page(mechanism, [("a", "<b>")], None))
+    charts = [part for part in parts if part["kind"] == "lines"]
+    assert charts
+    names = [series["name"] for chart in charts for series in chart["series"]]
+    assert not [name for name in names if name.startswith("requested")]
 
 
 def test_a_frontier_page_has_its_plots_and_rows() -> None:
     result = wb.frontier(NOISE, epsilon="0.5:1.5:3", delta=[0, 0.1], notion="pdp")
-    parts = parts_of(build_result_page(result))
+    parts = read_parts(build_result_page(result))
     drawn = [part["title"] for part in parts if part["kind"] == "image" and "<svg" in part["svg"]]
     assert drawn == ["error epsilon", "error epsilon delta", "error delta", "level curves"]
     rows = next(part for part in parts if part["kind"] == "numbers")
@@ -102,7 +129,7 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
-    parts = [part for part in parts_of(build_result_page(result)) if part["kind"] != "text"]
+    parts = [part for part in read_parts(build_result_page(result)) if part["kind"] != "text"]
     assert [part["kind"] for part in parts] == [
         "cells",
         "image",
@@ -111,43 +138,47 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
         "facts",
         "numbers",
     ]
-    assert (
-        max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5
-    )  # The page can be printed.
-    served = [row for row in result if row["objective"] is not None]
-    assert [row[:2] for row in parts[0]["rows"]] == [
-        [row["class"], row["objective"]] for row in served
-    ]
-    assert parts[3]["rows"] == [[row["class"], row["command"]] for row in served]
-    assert len(parts[4]["rows"]) + len(served) == len(result)
+    # Five columns fit on a printed page.
+    assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5
+    applicable = [row for row in result if row["objective"] is not None]
+    classes = [[row["class"], row["objective"]] for row in applicable]
+    assert [row[:2] for row in parts[0]["rows"]] == classes
+    assert parts[3]["rows"] == [[row["class"], row["command"]] for row in applicable]
+    assert len(parts[4]["rows"]) + len(applicable) == len(result)
 
 
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:
     result = wb.recommend(range="0..1", epsilon=1, loss="absolute")
-    tables = [part for part in parts_of(build_result_page(result)) if part["kind"] == "cells"]
-    assert [part.get("look") for part in tables] == [
-        "classes",
-        None,
-    ]  # The classes and the published outputs.
+    tables = [part for part in read_parts(build_result_page(result)) if part["kind"] == "cells"]
+    # The tables of the classes, and of what they publish.
+    assert [part.get("look") for part in tables] == ["classes", None]
     heads = result._repr_html_().split("</thead>")[0]
     assert [head.split("<")[0] for head in heads.split("<th>")[1:]] == [
         "class", "objective", "bound", "certified", "notes",
     ]  # fmt: skip
 
 
-def test_laws_of_every_kind() -> None:
-    law = wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).mechanism
-    figure = make_law_figure(law)
+def test_the_law_of_a_quantizer_is_drawn_as_lines_over_the_input() -> None:
+    quantizer = wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).mechanism
+    figure = make_law_figure(quantizer)
     assert figure is not None
-    for one, output in zip(figure["series"], range(2), strict=True):
-        for x, y in zip(one["x"], one["y"], strict=True):
-            assert x != x or y == pytest.approx(float(law.law(x)[output]))
+    for output, series in enumerate(figure["series"]):
+        for x, probability in zip(series["x"], series["y"], strict=True):
+            # A line is interrupted where x is NaN.
+            if not math.isnan(x):
+                assert probability == pytest.approx(float(quantizer.law(x)[output]))
+    assert len(figure["series"]) == 2
+
+
+def test_the_law_of_a_channel_is_drawn_as_a_heat_map() -> None:
     heat = make_law_figure(wb.Channel.from_rows([[3, 1], [1, 3]]))
     assert heat is not None
     assert heat["values"].tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
 
-def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
+def test_the_gallery_has_the_picture_the_data_and_the_comparisons_of_an_artifact(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "modulo-noise"
     folder.mkdir()
     record = {
@@ -175,7 +206,7 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
     (folder / "fig1.csv").write_text("x,y\n1,2\n")
     (folder / "fig1.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     write_gallery(tmp_path)
-    parts = parts_of((tmp_path / "index.html").read_text("utf-8"))
+    parts = read_parts((tmp_path / "index.html").read_text("utf-8"))
     assert [part["svg"] for part in parts if part["kind"] == "image"] == [
         "<svg xmlns='http://www.w3.org/2000/svg'/>"
     ]
@@ -184,12 +215,11 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
     assert table["rows"][0][2:6] == [0.5, 0.51, 0.01, "DIFFERS"]
 
 
-def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
-    """results/index.html shows every picture of results/."""
+def test_the_stored_gallery_shows_every_picture_of_the_stored_results() -> None:
     results = Path(__file__).parents[3] / "results"
     pictures = [
         part["svg"]
-        for part in parts_of((results / "index.html").read_text("utf-8"))
+        for part in read_parts((results / "index.html").read_text("utf-8"))
         if part["kind"] == "image"
     ]
     records = [
@@ -200,8 +230,8 @@ def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
     assert len(pictures) == sum(record["figure"] for record in records)
 
 
-def test_what_is_not_proven_says_so() -> None:
-    asked = {
+def test_a_design_that_reaches_its_time_limit_is_noted_as_not_proven() -> None:
+    given = {
         "n": "60",
         "max_shift": "7",
         "epsilon": "0.7",
@@ -210,6 +240,6 @@ def test_what_is_not_proven_says_so() -> None:
         "loss": "squared",
         "time_limit": "0.3",
     }
-    view = Tasks().run("design", {"family": "modulo", "given": asked})
+    view = Tasks().run("design", {"family": "modulo", "given": given})
     assert view["note"].startswith("Not proven optimal: ")
     assert ["note", view["note"]] in view["facts"]

@@ -28,7 +28,7 @@ NOISE = {"n": 8, "max_shift": 3, "epsilon": "1.5"}
         ),
     ],
 )
-def test_options_are_those_of_the_command(family: str, options: dict[str, Any]) -> None:
+def test_a_page_takes_the_options_of_a_family(family: str, options: dict[str, Any]) -> None:
     page = wb.explore(family, **options)
     assert page.family == family
     assert set(page.given) == set(options)
@@ -68,20 +68,24 @@ def test_a_text_that_names_no_file_of_the_family_is_not_read() -> None:
 def test_a_saved_page_is_the_export_of_the_command(tmp_path: Path) -> None:
     page = wb.explore("modulo", **NOISE)
     saved = page.save(tmp_path / "page.html")
-    words = "explore --family modulo --n 8 --max-shift 3 --epsilon 1.5 --export"
+    arguments = "explore --family modulo --n 8 --max-shift 3 --epsilon 1.5 --export"
     with pytest.raises(SystemExit) as stop:
-        main([*words.split(), str(tmp_path / "command.html")])
+        main([*arguments.split(), str(tmp_path / "command.html")])
     assert not stop.value.code
+    # The runtimes of both pages differ, so they are removed.
     seconds = re.compile(r'"seconds": ?[^,}]+|\d+\.\d+ s\b')
-    texts = [
-        seconds.sub("", path.read_text("utf-8")) for path in (saved, tmp_path / "command.html")
-    ]
-    assert texts[0] == texts[1]
+    saved_text = saved.read_text("utf-8")
+    command_text = (tmp_path / "command.html").read_text("utf-8")
+    assert seconds.sub("", saved_text) == seconds.sub("", command_text)
+
+
+def test_a_page_is_only_saved_as_html(tmp_path: Path) -> None:
+    page = wb.explore("modulo", **NOISE)
     with pytest.raises(wb.InvalidRequest, match=r"^path must be named \.html or \.htm\."):
         page.save(tmp_path / "page.pdf")
 
 
-def test_the_frame_holds_the_whole_page_and_nothing_else() -> None:
+def test_the_frame_of_a_notebook_contains_the_whole_page() -> None:
     page = wb.explore("modulo", **NOISE)
     frame = re.fullmatch(
         r'<iframe title="dp-workbench" srcdoc="([^"]*)" [^<>]*></iframe>', page._repr_html_()
@@ -116,7 +120,7 @@ def test_a_browser_draws_the_page_in_its_frame(browser: Chromium, tmp_path: Path
     browser.close_pages()
 
 
-def test_a_kernel_sends_the_frame_to_its_notebook() -> None:
+def test_a_kernel_sends_the_frame_as_the_result_of_the_cell() -> None:
     pytest.importorskip("ipykernel", reason="ipykernel is missing: make docs")
     from jupyter_client.manager import start_new_kernel
 

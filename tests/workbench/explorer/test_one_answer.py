@@ -1,4 +1,7 @@
-"""Test that the page shows no old verdict with a new question, and one answer at a time."""
+"""Test that the page never shows an old answer as the answer of a new question.
+
+The tests hold back requests of the page with `HOLD`, so that the old answer stays visible.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from workbench.explorer import tasks
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
+# A script that holds back the requests of TASKS (a list of names) until `window.held()` is called.
 HOLD = """
     const real = window.fetch;
     window.fetch = (...asked) => TASKS.some((task) => asked[0] === `/api/${task}`) ? new Promise((go, fail) => {
@@ -19,11 +23,13 @@ HOLD = """
         asked[1].signal?.addEventListener("abort", () => fail(new DOMException("", "AbortError")));
     }) : real(...asked); 0
 """
+
+# A script that returns the text "computing ..." of the page, or undefined if it is hidden.
 WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
 
 
 @pytest.mark.parametrize("name", ["option-epsilon", "option-notion"])
-def test_a_new_question_greys_the_old_answer_until_its_own_is_there(
+def test_the_old_answer_is_grey_until_the_new_question_is_answered(
     browser: Chromium, server: Server, name: str
 ) -> None:
     page = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
@@ -43,7 +49,7 @@ def test_a_new_question_greys_the_old_answer_until_its_own_is_there(
     check_clean(page)
 
 
-def test_the_first_page_keeps_no_verdict_of_an_earlier_query(
+def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     browser: Chromium, server: Server
 ) -> None:
     page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
@@ -57,14 +63,14 @@ def test_the_first_page_keeps_no_verdict_of_an_earlier_query(
     check_clean(page)
 
 
-def test_a_page_that_a_click_opens_does_not_contradict_the_first(
+def test_a_page_that_a_click_opens_shows_the_loss_of_the_first_page(
     browser: Chromium, server: Server
 ) -> None:
     page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
     first = page.js(f"{row}.cells[1].textContent")
-    # A solver that is stopped early, and a long proof.
+    # The first answer is changed to that of a solver that is stopped early, and the proof is held.
     page.js(
         HOLD.replace("TASKS", "['certify', 'prove']").replace(
             "real(...asked); 0",
@@ -89,12 +95,14 @@ def test_a_page_that_a_click_opens_does_not_contradict_the_first(
 
 def test_a_search_that_was_stopped_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_SLIDER_DESIGN_SECONDS", Fraction(1, 100))
-    asked = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
-    view = Tasks().run(
-        "design", {"family": "modulo", "given": asked}
-    )  # This design needs thousands of linear programs.
+    # This design needs thousands of linear programs.
+    given = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
+    view = Tasks().run("design", {"family": "modulo", "given": given})
     assert view["unfinished"]
     assert not view["certified"]
+
+
+def test_a_certified_optimum_is_finished() -> None:
     view = Tasks().run(
         "certify", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
     )

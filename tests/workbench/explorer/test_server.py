@@ -1,8 +1,13 @@
-"""Test attacks on the explorer's server over sockets."""
+"""Test that the explorer's server resists attacks, which are sent over sockets.
+
+A client without the token, another site in the browser, and a client that is slow or sends wrong
+data must neither get a result nor block the owner of the token.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import threading
@@ -20,78 +25,96 @@ from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
 NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
-SLOW = {
-    "family": "quantizer",
-    "given": {"levels": "4", "epsilon": "1"},
-    "along": "epsilon",
-}  # About 20 seconds.
+
+# A request of the task "along" that takes about 20 seconds.
+SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}
 
 
 def send(
     server: Server, *lines: str, body: bytes = b"", seconds: float = 300
 ) -> tuple[int, dict[str, str], bytes]:
-    """Send a request unchanged. Return the status, the head and the body of the answer."""
+    """Send the lines of a request and a body, exactly as they are given.
+
+    Returns the status, the headers by lower-case name, and the body of the answer.
+    """
     with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as link:
         link.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
-        got = b""
+        received = b""
         while part := link.recv(65536):
-            got += part
-    head, _, rest = got.partition(b"\r\n\r\n")
-    first, *named = head.decode().split("\r\n")
-    fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in named)}
-    return int(first.split()[1]), fields, rest
+            received += part
+    head, _, content = received.partition(b"\r\n\r\n")
+    status_line, *header_lines = head.decode().split("\r\n")
+    headers = {}
+    for line in header_lines:
+        name, _, value = line.partition(": ")
+        headers[name.lower()] = value
+    return int(status_line.split()[1]), headers, content
 
 
 def post(
-    server: Server, task: str, asked: Any, *more: str, host: str | None = None, **swap: str
+    server: Server,
+    task: str,
+    request: Any,
+    *further_lines: str,
+    host: str | None = None,
+    **headers: str,
 ) -> tuple[int, bytes]:
-    body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
-    fields = {
+    """Send a task with the token. Return the status and the body of the answer.
+
+    request: an object that is sent as JSON, or bytes. further_lines: further lines of the head.
+    host: the Host, by default the server. headers: replaced headers; an empty one is omitted.
+    """
+    body = request if isinstance(request, bytes) else json.dumps(request).encode()
+    all_headers = {
         "Host": host or f"127.0.0.1:{server.port}",
         "X-Workbench-Token": server.token,
         "Content-Length": str(len(body)),
-    } | swap
-    lines = [f"{name}: {value}" for name, value in fields.items() if value]
-    status, _, answer = send(server, f"POST /api/{task} HTTP/1.1", *lines, *more, body=body)
+    }
+    all_headers |= headers
+    lines = [f"{name}: {value}" for name, value in all_headers.items() if value]
+    status, _, answer = send(
+        server, f"POST /api/{task} HTTP/1.1", *lines, *further_lines, body=body
+    )
     return status, answer
 
 
-def messages(answer: bytes) -> list[dict[str, Any]]:
+def read_messages(answer: bytes) -> list[dict[str, Any]]:
     """Return the lines of JSON in a chunked answer."""
     return [json.loads(line) for line in answer.split(b"\r\n") if line.startswith(b"{")]
 
 
-def test_the_page_and_a_task(server: Server) -> None:
-    status, fields, page = send(
+def test_the_page_is_sent_with_its_security_headers(server: Server) -> None:
+    status, headers, page = send(
         server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}"
     )
     assert status == 200
     assert b'"mode": "live"' in page
-    assert "default-src 'none'" in fields["content-security-policy"]
-    assert "frame-ancestors 'none'" in fields["content-security-policy"]
-    assert fields["cache-control"] == "no-store"
-    assert "python" not in fields["server"].lower()
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    assert "python" not in headers["server"].lower()
+
+
+def test_the_page_gets_the_design_that_it_requests(server: Server) -> None:
     status, answer = post(server, "design", NOISE, f"Origin: http://127.0.0.1:{server.port}")
     assert status == 200
-    found = messages(answer)[-1]["result"]
-    assert found["objective"] == pytest.approx(found["row"]["oracle_value"])
+    view = read_messages(answer)[-1]["result"]
+    assert view["objective"] == pytest.approx(view["row"]["oracle_value"])
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "é" * 32, "\x00"])
-def test_without_the_token_there_is_nothing(server: Server, token: str) -> None:
-    assert (
-        send(
-            server, f"GET /?token={token.encode().hex()} HTTP/1.1", f"Host: 127.0.0.1:{server.port}"
-        )[0]
-        == 403
-    )
-    assert send(server, "GET / HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 403
+def test_a_client_without_the_token_gets_nothing(server: Server, token: str) -> None:
+    host = f"Host: 127.0.0.1:{server.port}"
+    status, *_ = send(server, f"GET /?token={token.encode().hex()} HTTP/1.1", host)
+    assert status == 403
+    status, *_ = send(server, "GET / HTTP/1.1", host)
+    assert status == 403
     status, answer = post(server, "design", NOISE, **{"X-Workbench-Token": token})
     assert status in (400, 403)
     assert b"error-rate" not in answer
 
 
-def test_a_token_in_the_address_is_none_for_a_task(server: Server) -> None:
+def test_a_task_needs_the_token_in_a_header(server: Server) -> None:
     """Another site can make a browser request an address, but without the header."""
     status, _ = post(server, f"design?token={server.token}", NOISE, **{"X-Workbench-Token": ""})
     assert status == 403
@@ -151,25 +174,28 @@ def test_no_path_reaches_a_file(server: Server, path: str) -> None:
 )
 def test_only_tasks_are_run(server: Server, task: str) -> None:
     status, answer = post(server, task, NOISE)
-    assert status == 404 or messages(answer)[-1]["error"] == "InvalidRequest"
+    assert status == 404 or read_messages(answer)[-1]["error"] == "InvalidRequest"
 
 
 @pytest.mark.parametrize("word", ["{path}", "/etc/passwd", "../..", "{path}/.."])
 def test_no_option_reaches_a_file(server: Server, tmp_path: Path, word: str) -> None:
     """An answer tells neither the content of a file nor whether it exists."""
-    there = tmp_path / "0..3"
-    there.write_text("0,1\n1,1\n")
-    words = [word.format(path=place) for place in (there, tmp_path / "0..4")]
-    said = []
-    for text in words:
+    existing_file = tmp_path / "0..3"
+    existing_file.write_text("0,1\n1,1\n")
+    missing_file = tmp_path / "0..4"
+    errors = []
+    for path in (existing_file, missing_file):
+        text = word.format(path=path)
         given = {"labels": text, "epsilon": "1"}
-        (found,) = messages(post(server, "design", {"family": "labels", "given": given})[1])
-        assert found["error"] == "InvalidRequest"
-        said.append(found["message"].replace(text, "").replace(Path(text).name, ""))
-    assert said[0] == said[1]
-    given = NOISE["given"] | {"loss": "prior-squared", "prior": str(there)}  # type: ignore[operator]
-    (found,) = messages(post(server, "design", {"family": "modulo", "given": given})[1])
-    assert found["error"] == "InvalidRequest"
+        _, answer = post(server, "design", {"family": "labels", "given": given})
+        (message,) = read_messages(answer)
+        assert message["error"] == "InvalidRequest"
+        errors.append(message["message"].replace(text, "").replace(Path(text).name, ""))
+    assert errors[0] == errors[1]
+    given = NOISE["given"] | {"loss": "prior-squared", "prior": str(existing_file)}  # type: ignore[operator]
+    _, answer = post(server, "design", {"family": "modulo", "given": given})
+    (message,) = read_messages(answer)
+    assert message["error"] == "InvalidRequest"
 
 
 def test_a_file_of_the_command_line_is_read(tmp_path: Path) -> None:
@@ -185,18 +211,26 @@ def test_a_file_of_the_command_line_is_read(tmp_path: Path) -> None:
         lanes.kill_workers()
 
 
-def test_what_is_no_request_is_refused(server: Server) -> None:
-    for body in (b"", b"[]", b"{", b"\xff", b"[" * 50_000):
-        assert post(server, "design", body)[0] in (400, 413)
-    for swap in (
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 50_000])
+def test_a_body_that_is_no_json_object_is_refused(server: Server, body: bytes) -> None:
+    status, _ = post(server, "design", body)
+    assert status in (400, 413)
+
+
+def test_a_wrong_length_of_the_body_is_refused(server: Server) -> None:
+    for headers in (
         {"Content-Length": ""},
         {"Content-Length": "-1"},
         {"Content-Length": "1e3"},
         {"Content-Length": "٣"},
         {"Content-Length": "5", "Transfer-Encoding": "chunked"},
     ):
-        assert post(server, "design", b"{}   ", **swap)[0] in (400, 411)
-    wrong = [
+        status, _ = post(server, "design", b"{}   ", **headers)
+        assert status in (400, 411)
+
+
+def test_wrong_families_and_options_are_refused(server: Server) -> None:
+    wrong_options = [
         {"n": 8},
         {"n": {"a": 1}},
         {"check": "none"},
@@ -205,29 +239,26 @@ def test_what_is_no_request_is_refused(server: Server) -> None:
         3,
         {"n": "\u0000"},
     ]
-    wrong += [
-        {option: odd}
-        for option in ("prior", "loss", "n")
-        for odd in (False, True, [True], {}, [[]])
-    ]
-    for asked in (
+    for option, value in itertools.product(("prior", "loss", "n"), (False, True, [True], {}, [[]])):
+        wrong_options.append({option: value})
+    requests: list[Any] = [
         {},
         {"family": 3},
         {"family": "nothing", "given": {}},
         {"family": "modulo"},
-        *({"family": odd, "given": {}} for odd in ([], {}, [[]], None, False, "\ud800")),
-        *(
-            {"family": kind, "given": given}
-            for kind in ("noise", "additive", "channel")
-            for given in wrong
-        ),
         {"family": "labels", "given": {"labels": "\ud800"}},
-    ):
-        (found,) = messages(post(server, "design", asked)[1])
-        assert found["error"] == "InvalidRequest", asked
+    ]
+    wrong_families = ([], {}, [[]], None, False, "\ud800")
+    requests += [{"family": family, "given": {}} for family in wrong_families]
+    for family, options in itertools.product(("noise", "additive", "channel"), wrong_options):
+        requests.append({"family": family, "given": options})
+    for request in requests:
+        _, answer = post(server, "design", request)
+        (message,) = read_messages(answer)
+        assert message["error"] == "InvalidRequest", request
 
 
-WRONG: tuple[Any, ...] = (
+WRONG_VALUES: tuple[Any, ...] = (
     1,
     -1.5,
     True,
@@ -247,27 +278,27 @@ WRONG: tuple[Any, ...] = (
 @pytest.mark.parametrize(
     "task", ["suggestions", "fields", "adapt", "design", "certify", "recommend"]
 )
-def test_values_of_wrong_types_are_refused_in_a_sentence(task: str) -> None:
+def test_values_of_wrong_types_raise_no_other_error_than_those_of_the_workbench(task: str) -> None:
     tasks = Tasks()
-    asked: list[dict[str, Any]] = [{}]
-    for value in WRONG:
-        asked += [NOISE | {name: value} for name in ("family", "given", "changed", "limit")]
-        asked += [
+    requests: list[dict[str, Any]] = [{}]
+    for value in WRONG_VALUES:
+        requests += [NOISE | {name: value} for name in ("family", "given", "changed", "limit")]
+        requests += [
             {"family": "modulo", "given": NOISE["given"] | {name: value}}
             for name in ("n", "notion", "equal", "?")
         ]
         query = {"answers": "0..2", "max_shift": "1", "epsilon": "1", "time_limit": "1", "": value}
-        asked += [{"query": value}, {"query": query}, {"query": {**query, "progress": "x"}}]
-    for request in asked:
-        with contextlib.suppress(WorkbenchError):  # There is no other error.
+        requests += [{"query": value}, {"query": query}, {"query": {**query, "progress": "x"}}]
+    for request in requests:
+        with contextlib.suppress(WorkbenchError):
             json.dumps(tasks.run(task, request))
 
 
-def test_a_wrong_type_reaches_the_page_as_a_sentence(server: Server) -> None:
+def test_the_page_gets_the_error_message_of_a_wrong_type(server: Server) -> None:
     status, answer = post(server, "fields", {"family": "modulo", "given": 1})
-    (said,) = messages(answer)
+    (message,) = read_messages(answer)
     assert status == 200
-    assert said == {
+    assert message == {
         "error": "InvalidRequest",
         "message": "given must be options with their texts. Got int.",
     }
@@ -303,7 +334,7 @@ def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch
         assert b"200" not in link.recv(65536)
 
 
-def test_connections_are_counted(alone: Server) -> None:
+def test_a_connection_beyond_the_maximum_is_closed(alone: Server) -> None:
     server, address = alone, ("127.0.0.1", alone.port)
     ours = f"GET /?token={server.token} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     with contextlib.ExitStack() as held:
@@ -315,7 +346,8 @@ def test_connections_are_counted(alone: Server) -> None:
             assert more.recv(1) == b""
     end = time.monotonic() + 300
     while len(server._has_token) >= served._MAX_CONNECTIONS and time.monotonic() < end:
-        time.sleep(0.02)  # Wait until the server has noticed a closed connection.
+        # The server needs a moment to notice closed connections.
+        time.sleep(0.02)
     assert (
         send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
         == 200
@@ -338,7 +370,7 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
                 )[0]
                 == 200
             )
-            assert "result" in messages(post(server, "design", NOISE)[1])[-1], turn
+            assert "result" in read_messages(post(server, "design", NOISE)[1])[-1], turn
         assert first.recv(1) == b""
         assert len(server._has_token) <= served._MAX_CONNECTIONS
 
@@ -364,7 +396,7 @@ def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
     assert not process.is_alive()
 
 
-def test_a_task_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_is_stopped_at_the_time_limit_of_its_lane() -> None:
     lanes = Lanes(limits={"live": 300.0, "slow": 0.3})
     try:
         with pytest.raises(TaskStopped, match=r"after 0\.3 s"):
@@ -375,7 +407,7 @@ def test_a_task_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         lanes.kill_workers()
 
 
-def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
+def test_a_worker_that_dies_is_reported_and_replaced(server: Server) -> None:
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
     threading.Timer(0.8, lambda: lane._process.kill()).start()
@@ -388,12 +420,15 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
         "method": "literal",
     }
     slow = {"family": "modulo", "given": given}
-    found = messages(post(server, "design", slow)[1])
-    assert found[-1]["error"] == "Stopped"
-    assert "result" in messages(post(server, "design", NOISE)[1])[-1]
+    _, answer = post(server, "design", slow)
+    assert read_messages(answer)[-1]["error"] == "Stopped"
+    assert "result" in read_messages(post(server, "design", NOISE)[1])[-1]
 
 
-def test_only_loopback_listens(server: Server) -> None:
+def test_the_server_listens_on_loopback_only(server: Server) -> None:
     assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_time_limits_of_tasks_are_short() -> None:
     assert processes.LANE_LIMIT_SECONDS["live"] <= 30
     assert processes.LANE_LIMIT_SECONDS["slow"] <= 120

@@ -1,4 +1,8 @@
-"""Test that a slider is followed at once, by preliminary designs if solving takes long."""
+"""Test that the page follows a slider at once, with preliminary designs if solving takes long.
+
+A design is preliminary if its solver was stopped after a moment. The page then requests the task
+"complete". The first design of a question is never preliminary, because it also builds the model.
+"""
 
 from __future__ import annotations
 
@@ -29,98 +33,98 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def live() -> Tasks:
+    """Return tasks without earlier designs."""
     return Tasks()
 
 
-def asked(epsilon: str, **more: str) -> dict[str, Any]:
-    return {"family": "modulo", "given": {**NOISE, "epsilon": epsilon, **more}}
+def make_request(epsilon: str, **options: str) -> dict[str, Any]:
+    """Return the request of a page for noise modulo 17 (or n + 1) at an ε."""
+    return {"family": "modulo", "given": {**NOISE, "epsilon": epsilon, **options}}
 
 
-def notes(view: dict[str, Any]) -> list[str]:
-    return [words for label, words in view["facts"] if label == "note"]
+def read_notes(view: dict[str, Any]) -> list[str]:
+    """Return the notes of a design."""
+    return [text for label, text in view["facts"] if label == "note"]
 
 
-def test_a_preliminary_design_says_where_the_optimum_lies(
+def test_a_preliminary_design_states_an_interval_of_the_optimum(
     live: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
-        live.run("design", asked(epsilon, n="40"))
-    view = live.run(
-        "design", asked("1.04", n="40")
-    )  # This design needs thousands of linear programs.
+        live.run("design", make_request(epsilon, n="40"))
+    # This design needs thousands of linear programs, so a moment is too short for the optimal law.
+    view = live.run("design", make_request("1.04", n="40"))
+    bound = view["row"]["bound"]
     assert view["preliminary"] is True
-    assert (
-        view["row"]["bound"] < view["objective"] - 1e-5
-    )  # The time is too short for the optimal law.
-    assert view["row"]["bound"] <= view["row"]["oracle_value"] + 1e-9
-    between = f"between {view['row']['bound']:.9g} and {view['objective']:.9g}"
-    assert (
-        notes(view)[-1] == f"Preliminary: the optimum lies {between}. The solver has not finished."
-    )
+    assert bound < view["objective"] - 1e-5
+    assert bound <= view["row"]["oracle_value"] + 1e-9
+    interval = f"the optimum lies between {bound:.9g} and {view['objective']:.9g}"
+    assert read_notes(view)[-1] == f"Preliminary: {interval}. The solver has not finished."
 
 
 def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
     for epsilon in ("1", "1.1"):  # The first design builds the model, the second one is slow.
-        assert "preliminary" not in live.run("design", asked(epsilon))
-    view = live.run("design", asked("1.2"))
+        assert "preliminary" not in live.run("design", make_request(epsilon))
+    view = live.run("design", make_request("1.2"))
     assert view["preliminary"] is True
     assert view["status"] == view["row"]["status"] == "time_limit"
     assert not view["certified"]
-    complete = live.run("complete", asked("1.2"))
+    complete = live.run("complete", make_request("1.2"))
     assert "preliminary" not in complete
     assert complete["status"] == "optimal"
     assert complete["objective"] == pytest.approx(complete["row"]["oracle_value"], abs=1e-9)
     assert view["objective"] >= complete["objective"] - 1e-9
-    assert notes(view)[-1].startswith("Preliminary")
-    assert notes(view)[-1].endswith(
-        ". The solver has not finished."
-    )  # The time may be enough for a bound.
-    assert not any("Preliminary" in words for words in notes(complete))
-    assert "preliminary" not in live.run("design", asked("1.2"))  # The design is known now.
+    # Between these texts there may be an interval, if the time is enough for a bound.
+    assert read_notes(view)[-1].startswith("Preliminary")
+    assert read_notes(view)[-1].endswith(". The solver has not finished.")
+    assert not any("Preliminary" in note for note in read_notes(complete))
+    # The complete design is stored.
+    assert "preliminary" not in live.run("design", make_request("1.2"))
 
 
-def test_curves_and_exports_take_complete_designs(live: Tasks, slow: None) -> None:
+def test_the_privacy_profile_is_that_of_the_complete_design(live: Tasks, slow: None) -> None:
     for epsilon in ("1", "1.1"):
-        live.run("design", asked(epsilon))
-    live.run("design", asked("1.2"))
-    before = live.run("profile", asked("1.2"))
-    assert Tasks().run("profile", asked("1.2")) == before
+        live.run("design", make_request(epsilon))
+    live.run("design", make_request("1.2"))
+    profile = live.run("profile", make_request("1.2"))
+    assert Tasks().run("profile", make_request("1.2")) == profile
 
 
 def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 1e9)
     for epsilon in ("1", "1.1", "1.2"):
-        assert "preliminary" not in live.run("design", asked(epsilon))
+        assert "preliminary" not in live.run("design", make_request(epsilon))
 
 
-def test_what_a_moment_does_not_help_is_solved_once(
+def test_no_more_preliminary_solves_after_one_that_found_nothing(
     live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stopped linear program has no design, so later ones are solved completely."""
-    solved: list[Session] = []
+    sessions: list[Session] = []
     design = ModuloSession.design
 
-    def counted(self: ModuloSession, *given: Any, **more: Any) -> Any:
-        solved.append(self)
+    def count_designs(self: ModuloSession, *arguments: Any, **options: Any) -> Any:
+        sessions.append(self)
         if self.request.how.options.time_limit < 1e-3:
-            raise wb.NotProven("A moment ended with nothing in hand.")
-        return design(self, *given, **more)
+            raise wb.NotProven("The time limit was reached without a solution.")
+        return design(self, *arguments, **options)
 
-    monkeypatch.setattr(ModuloSession, "design", counted)
+    monkeypatch.setattr(ModuloSession, "design", count_designs)
     for epsilon in ("1", "1.1", "1.2", "1.3"):
-        view = live.run("design", asked(epsilon, notion="dp"))
+        view = live.run("design", make_request(epsilon, notion="dp"))
         assert "preliminary" not in view
         assert view["status"] == "optimal"
-    assert len(solved) == 5  # One preliminary solve was useless.
+    # Four complete solves, and one preliminary solve.
+    assert len(sessions) == 5
 
 
-def test_a_limit_of_the_reader_is_kept(live: Tasks, slow: None) -> None:
+def test_a_time_limit_in_the_request_is_kept(live: Tasks, slow: None) -> None:
     for epsilon in ("1", "1.1", "1.2"):
-        view = live.run("design", asked(epsilon, time_limit="0.0000001"))
+        view = live.run("design", make_request(epsilon, time_limit="0.0000001"))
         assert "preliminary" not in view
-        assert any(words.startswith("Not proven optimal: ") for _, words in view["facts"])
+        assert any(text.startswith("Not proven optimal: ") for _, text in view["facts"])
 
 
 def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
@@ -165,7 +169,7 @@ def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
     given = {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}
     table = live.run("rivals", {"family": "modulo", "given": given})["table"]
     assert (table["rows"], table["note"]) == ([], "None is published for this budget.")
-    assert live.run("rivals", asked("1"))["table"]["note"] == ""
+    assert live.run("rivals", make_request("1"))["table"]["note"] == ""
 
 
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +177,7 @@ def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.Mo
     with pytest.raises(
         InvalidRequest, match="No published mechanisms are listed for the family modulo"
     ):
-        live.run("rivals", asked("1"))
+        live.run("rivals", make_request("1"))
 
 
 def test_a_page_begins_with_what_its_sliders_move() -> None:
