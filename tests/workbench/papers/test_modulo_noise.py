@@ -1,4 +1,8 @@
-"""Test the modulo-noise paper: values, verdicts, errata, captions, files."""
+"""Test the paper of Kadam et al. on modulo noise: values, verdicts, errata, captions, files.
+
+f is the law of the noise, and η a noise value. Numbers with a "pytest.approx" that are not derived
+in a test are stored results of the solver, which agree with the closed forms.
+"""
 
 from __future__ import annotations
 
@@ -32,28 +36,28 @@ from workbench.privacy.curve import profile
 PRINTED = read_printed_numbers("modulo_noise")
 
 
-def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
-    """Replace the grids of the paper's declared file."""
-    stated = copy.deepcopy(read_declaration("modulo_noise"))
-    for own in stated.values():
-        for part in own.get("rows", []):
+def replace_grids(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
+    """Replace the grids, such as "0.1:4:40", of arguments in the paper's declared file."""
+    declaration = copy.deepcopy(read_declaration("modulo_noise"))
+    for entry in declaration.values():
+        for part in entry.get("rows", []):
             arguments = part["arguments"]
             for name, grid in grids.items():
                 if ":" in str(arguments.get(name)):
                     arguments[name] = grid
-    monkeypatch.setattr(artifacts, "read_declaration", lambda paper: stated)
+    monkeypatch.setattr(artifacts, "read_declaration", lambda paper: declaration)
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def coarse_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use coarse grids, so that slow artifacts are fast."""
-    restated(monkeypatch, epsilon="0.5,2", delta="0,0.2,0.5")
+    replace_grids(monkeypatch, epsilon="0.5,2", delta="0,0.2,0.5")
 
 
-# Every artifact.
+# Facts about every artifact.
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("coarse_grids")
 @pytest.mark.parametrize("name", PAPER.artifacts)
 def test_every_artifact_runs_and_draws_and_nothing_is_surprising(name: str) -> None:
     artifact = PAPER.artifacts[name](False)
@@ -82,28 +86,29 @@ def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
     assert np.abs(table["law_f0"] - table["optimum_f0"]).max() < 1e-8
 
 
-def test_the_caption_of_eq59_tells_the_error_rates_of_its_table() -> None:
-    """A value of the caption has the name of a parameter of the rows."""
+def test_the_caption_of_eq59_contains_the_error_rates_of_its_table() -> None:
+    """The error rate is 1 - f(0), and f(0) is the largest mass."""
     artifact = PAPER.artifacts["eq59"](False)
-    joint, apart = (1 - artifact.table[law].max() for law in ("law", "product"))
-    assert f"error rate {joint:.4f} against {apart:.4f}." in artifact.caption
+    joint_error = 1 - artifact.table["law"].max()
+    product_error = 1 - artifact.table["product"].max()
+    assert f"error rate {joint_error:.4f} against {product_error:.4f}." in artifact.caption
 
 
-# Known values.
+# Stored values.
 
 
-def test_fig9_masses_without_delta() -> None:
+def test_fig9_has_the_stored_masses_at_delta_0() -> None:
     table = PAPER.artifacts["fig9"](False).table
-    found = table[(table["panel"] == "a") & (table["delta"] == 0)]["law"].tolist()
-    assert found == pytest.approx(
+    masses = table[(table["panel"] == "a") & (table["delta"] == 0)]["law"].tolist()
+    assert masses == pytest.approx(
         [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440], abs=5e-7
     )
 
 
-def test_fig11_left() -> None:
+def test_the_left_panel_of_fig11_has_the_stored_error_rates() -> None:
     table = PAPER.artifacts["fig11"](False).table
     table = table[(table["panel"] == "left") & (table["epsilon"] == 1)]
-    check = [
+    error_rates = [
         0.334759,
         0.4843226,
         0.5957772,
@@ -114,11 +119,11 @@ def test_fig11_left() -> None:
         0.7463883,
         0.7680307,
     ]
-    assert table["solver"].tolist() == pytest.approx(check, abs=5e-7)
-    assert table["law"].tolist() == pytest.approx(check, abs=5e-7)
+    assert table["solver"].tolist() == pytest.approx(error_rates, abs=5e-7)
+    assert table["law"].tolist() == pytest.approx(error_rates, abs=5e-7)
 
 
-def test_fig13_and_fig14_check_values() -> None:
+def test_fig13_and_fig14_have_the_stored_values() -> None:
     fig13 = PAPER.artifacts["fig13"](False).table
     corner = fig13[(fig13["panel"] == "b") & (fig13["eta1"] == 0) & (fig13["eta2"] == 0)]
     assert corner["law"].item() == pytest.approx(0.8174751, abs=5e-8)
@@ -127,7 +132,7 @@ def test_fig13_and_fig14_check_values() -> None:
     assert right.tolist() == pytest.approx([0.8622908, 0.7335712, 0.5717809], abs=5e-8)
 
 
-def test_table1_optima_and_what_the_printed_staircases_need() -> None:
+def test_table1_has_the_stored_optima_and_the_deltas_of_printed_staircases() -> None:
     table = figures.make_staircase_table().table
     assert table["optimum_f0"].tolist() == pytest.approx(
         [0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9
@@ -139,7 +144,7 @@ def test_table1_optima_and_what_the_printed_staircases_need() -> None:
     assert (table["optimum_needs_delta"] <= table["delta"] + 1e-12).all()
 
 
-def test_dp_against_pdp_check_values() -> None:
+def test_the_error_rates_under_pdp_and_dp_are_the_stored_ones() -> None:
     question = common.make_question(n=8, max_shift=3)
     assert common.solve_each(question, [(1.5, 0.2)]) == pytest.approx([0.4346976], abs=5e-8)
     assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx(
@@ -147,40 +152,30 @@ def test_dp_against_pdp_check_values() -> None:
     )
 
 
-def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(
+def test_in_fig7_every_baseline_has_a_smaller_delta_than_symmetric_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    restated(monkeypatch, epsilon="0.25,1,2,3")
+    replace_grids(monkeypatch, epsilon="0.25,1,2,3")
     table = PAPER.artifacts["fig7"](False).table
-    here = table[table["panel"] == "a"]
-    optimum = here[here["mechanism"] == "symmetric"]["delta"].min()
-    assert here[here["curve"] == "steps"]["delta"].max() < optimum
+    panel = table[table["panel"] == "a"]
+    symmetric_delta = panel[panel["mechanism"] == "symmetric"]["delta"].min()
+    assert panel[panel["curve"] == "steps"]["delta"].max() < symmetric_delta
 
 
 # Errata and captions.
 
 
 def test_every_erratum_is_shown_by_its_check() -> None:
-    listed = (PAPER.errata or list)()
-    assert [e["place"] for e in listed if not e["holds"]] == []
-    places = " ".join(e["place"] for e in listed)
-    for place in (
-        *(
-            "Section 2.1",
-            "(13h)",
-            "Remark 3",
-            "(23)",
-            "δ = 0.1212",
-            "δ = 0.1522",
-            "(15)",
-            "(31)",
-            "(38)",
-            "(41)",
-        ),
-        *("(34)", "(37b)", "Appendix 10", "(46)", "(50)", "Figs 6 and 8", "(58)"),
-    ):
+    errata = (PAPER.errata or list)()
+    assert [erratum["place"] for erratum in errata if not erratum["holds"]] == []
+    places = " ".join(erratum["place"] for erratum in errata)
+    expected_places = (
+        "Section 2.1 / (13h) / Remark 3 / (23) / δ = 0.1212 / δ = 0.1522 / (15) / (31) / (38) / "
+        "(41) / (34) / (37b) / Appendix 10 / (46) / (50) / Figs 6 and 8 / (58)"
+    )
+    for place in expected_places.split(" / "):
         assert place in places, place
-    assert len({(e["place"], e["printed"]) for e in listed}) == len(listed)
+    assert len({(erratum["place"], erratum["printed"]) for erratum in errata}) == len(errata)
 
 
 def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +193,7 @@ def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_printed_number_is_never_used_to_compute_ours(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = [c.ours for c in PAPER.artifacts[name](False).comparisons]
+    numbers = [c.ours for c in PAPER.artifacts[name](False).comparisons]
     altered = copy.deepcopy(common.get_printed_numbers())
     altered["table1"]["pmf"] = [[0.5] * 9] * 4
     altered["eq59"] |= {"scalar": [0.5] * 5, "joint": [[0.5] * 5] * 5, "marginal": [0.5] * 5}
@@ -206,7 +201,7 @@ def test_a_printed_number_is_never_used_to_compute_ours(
     altered["fig1"]["order_a"]["order"] = [9] * 8
     monkeypatch.setattr(figures, "get_printed_numbers", lambda: altered)
     monkeypatch.setattr(artifacts, "read_printed_numbers", lambda paper: altered)
-    assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == honest
+    assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == numbers
 
 
 def test_the_printed_numbers_are_complete() -> None:
@@ -232,13 +227,24 @@ def test_captions_say_what_the_paper_omits_and_what_is_one_sided() -> None:
     assert any("[10] is missing" in remark for remark in PAPER.remarks)
 
 
-def test_verdicts() -> None:
-    right = Comparison("x", "p", 0.5, 0.50004, 0.5e-4)
-    assert (right.verdict, right.surprising) == ("agrees", False)
-    assert Comparison("x", "p", 0.5, 0.6, 0.5e-4).verdict == "DIFFERS"
-    assert Comparison("x", "p", 0.5, 0.6, 0.5e-4, expected=False).verdict == "differs: erratum"
-    assert Comparison("x", "p", 0.5, 0.5, 0.5e-4, expected=False).surprising
-    assert Comparison("x", "p", 0.5, math.nan, 0.5e-4).surprising
+def compare_with_half(ours: float, *, expected: bool = True) -> Comparison:
+    """Compare a number with the printed number 0.5000, whose tolerance is 0.00005."""
+    return Comparison("x", "p", printed=0.5, ours=ours, tolerance=0.5e-4, expected=expected)
+
+
+def test_a_number_within_the_tolerance_agrees() -> None:
+    assert compare_with_half(0.50004).verdict == "agrees"
+    assert not compare_with_half(0.50004).surprising
+
+
+def test_a_number_outside_the_tolerance_differs() -> None:
+    assert compare_with_half(0.6).verdict == "DIFFERS"
+    assert compare_with_half(0.6, expected=False).verdict == "differs: erratum"
+
+
+def test_an_unexpected_agreement_and_a_missing_number_are_surprising() -> None:
+    assert compare_with_half(0.5, expected=False).surprising
+    assert compare_with_half(math.nan).surprising
 
 
 # Curves and baselines.
@@ -248,21 +254,24 @@ def test_verdicts() -> None:
 def test_the_exact_curve_passes_through_the_column_cut_law(
     n: int, mu_bar: int, epsilon: float
 ) -> None:
-    delta, mass = np.array(trace_exact_curve(epsilon, n=n, max_shift=mu_bar)).T
-    assert (np.diff(delta) >= -1e-15).all()
-    assert delta[-1] == mass[-1] == 1
-    for at in np.linspace(0, 1, 173):
-        assert np.interp(at, delta, mass) == pytest.approx(
-            1 - column_cut_law(n, mu_bar, epsilon, float(at)).value, abs=1e-12
-        )
+    deltas, masses = np.array(trace_exact_curve(epsilon, n=n, max_shift=mu_bar)).T
+    assert (np.diff(deltas) >= -1e-15).all()
+    assert deltas[-1] == masses[-1] == 1
+    for delta in np.linspace(0, 1, 173):
+        error_rate = column_cut_law(n, mu_bar, epsilon, float(delta)).value
+        assert np.interp(delta, deltas, masses) == pytest.approx(1 - error_rate, abs=1e-12)
 
 
-def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
-    delta, mass = np.array(trace_exact_curve(0.6, n=7, shifts=[1])).T
-    for at in np.linspace(0, 1, 57):
-        law = error_rate_bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
+def test_the_exact_curve_passes_through_the_law_of_a_single_distance() -> None:
+    """The distances 1 and 3 give the same error rates modulo 8, because both generate 0..7."""
+    deltas, masses = np.array(trace_exact_curve(0.6, n=7, shifts=[1])).T
+    for delta in np.linspace(0, 1, 57):
+        law = error_rate_bounds((8,), [(3,)], True, 0.6, float(delta), "mass-above-ratio").strongest
         assert law is not None
-        assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
+        assert np.interp(delta, deltas, masses) == pytest.approx(1 - law.value, abs=1e-12)
+
+
+def test_the_level_curve_is_the_smallest_delta_for_an_error_rate() -> None:
     for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
         least = level_curve(8, epsilon, 0.3, both_ways=True)
         assert single_distance_law((8,), (1,), epsilon, least, both_ways=True).value <= 0.3 + 1e-12
@@ -277,44 +286,48 @@ def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
 )
 def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
     channel = BASELINE_FAMILIES[family].build(6, parameter)
-    found = list_delta_steps(Channel.from_pairs(channel, pairs_within(6, 1)), parameter)
+    steps = list_delta_steps(Channel.from_pairs(channel, pairs_within(6, 1)), parameter)
+    # The rows of all ordered pairs of neighbouring answers.
     p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
     q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
-    starts = found["epsilon"].to_numpy()
-    for at, delta in zip(
-        [*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01], found["delta"], strict=True
-    ):
-        assert np.where(p > math.exp(at) * q, p, 0).sum(axis=1).max() == pytest.approx(
-            delta, abs=1e-12
-        )
+    starts = steps["epsilon"].to_numpy()
+    middles = [*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01]
+    for epsilon, delta in zip(middles, steps["delta"], strict=True):
+        masses_above_ratio = np.where(p > math.exp(epsilon) * q, p, 0).sum(axis=1)
+        assert masses_above_ratio.max() == pytest.approx(delta, abs=1e-12)
 
 
-def test_least_parameters() -> None:
-    def least(family: str) -> float:
-        return float(fit_least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
-
-    assert least("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
-    for family in ("gaussian", "exponential"):
-        below = BASELINE_FAMILIES[family].build(8, least(family) * (1 - 1e-6))
-        assert profile(Channel.from_pairs(below, pairs_within(8, 1)), "pdp").delta(1.0) > 0.3
+def fit_parameter(family: str) -> float:
+    """Return the smallest parameter of a baseline on 0..8 that is (1, 0.3)-PDP."""
+    return float(fit_least_baseline(family, 8, [1.0], 0.3)["parameter"].item())
 
 
-# Files.
+def test_geometric_noise_has_the_parameter_of_pure_dp() -> None:
+    assert fit_parameter("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
 
 
-ONLY = ("fig1", "table1")
+@pytest.mark.parametrize("family", ["gaussian", "exponential"])
+def test_a_smaller_parameter_of_a_baseline_is_not_private(family: str) -> None:
+    below = BASELINE_FAMILIES[family].build(8, fit_parameter(family) * (1 - 1e-6))
+    assert profile(Channel.from_pairs(below, pairs_within(8, 1)), "pdp").delta(1.0) > 0.3
+
+
+# Files of a reproduction.
+
+
+ONLY = ("fig1", "table1")  # The artifacts of these tests.
 
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the folders of two runs of the same artifacts."""
-    runs = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
-    for run in runs:
-        found = gallery.reproduce(["modulo-noise"], ONLY, run)
-        assert (found.finished, found.is_interrupted) == (len(ONLY), False)
-        assert not found.to_frame()["surprising"].any()
-        assert len(found) == 52
-    return runs
+    folders = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
+    for folder in folders:
+        result = gallery.reproduce(["modulo-noise"], ONLY, folder)
+        assert (result.finished, result.is_interrupted) == (len(ONLY), False)
+        assert not result.to_frame()["surprising"].any()
+        assert len(result) == 52
+    return folders
 
 
 def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(
@@ -322,9 +335,8 @@ def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(
 ) -> None:
     one, two = twice
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
-    assert len(files) == 2 + 5 * len(
-        ONLY
-    )  # README.md and index.html, and five files of each artifact.
+    # README.md and index.html, and five files of each artifact.
+    assert len(files) == 2 + 5 * len(ONLY)
     for path in files:
         assert (one / path).read_bytes() == (two / path).read_bytes(), path
     links = re.findall(r"\]\((?!http)([^)]+)\)", (one / "README.md").read_text("utf-8"))
@@ -337,7 +349,7 @@ def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(
         assert len(np.unique(image[::3, ::3, :3].sum(axis=2))) > 20
 
 
-def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(
+def test_the_gallery_folds_long_tables_and_escapes_markdown(
     twice: tuple[Path, Path],
 ) -> None:
     text = (twice[0] / "README.md").read_text("utf-8")

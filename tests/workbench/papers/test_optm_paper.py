@@ -1,4 +1,7 @@
-"""Test the paper of Cai et al.: every printed cell, errata, and errors of the loaders."""
+"""Test the paper of Cai et al.: every printed cell, errata, and errors of the loaders.
+
+MAE is the mean absolute error. OPTM, MVU, RQM and ERM are the mechanisms of the paper.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from workbench.questions.density import normal_density
 
 @pytest.fixture
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search outputs from fewer starts on fewer knots. The claims below hold for these too."""
+    """Search outputs from fewer starts on fewer knots, which is faster. The facts still hold."""
     monkeypatch.setattr(tables, "design_quantizer", partial(design_quantizer, starts=1, knots=11))
 
 
@@ -65,40 +68,40 @@ def test_table_1_has_every_cell_and_no_surprise():
 
 
 @pytest.mark.usefixtures("one_start")
-def test_table_2():
-    """One computation serves all claims, because its searches take most of this file's time."""
+def test_table_2_has_the_verdicts_the_order_and_the_bins_of_the_authors_program():
+    """One computation serves all facts, because its searches take most of this file's time."""
     artifact = PAPER.artifacts["table2"](False)
-    _no_surprise_and_the_exact_quantizer_is_below_all(artifact)
-    _claims_no_more_than_the_errors_of_its_averages_allow(artifact)
-    _has_what_the_authors_program_chooses(artifact)
+    check_that_the_exact_quantizer_has_the_smallest_error(artifact)
+    check_verdicts_of_table_2(artifact)
+    check_bins_of_the_authors_program(artifact)
 
 
-def _no_surprise_and_the_exact_quantizer_is_below_all(artifact: Artifact):
+def check_that_the_exact_quantizer_has_the_smallest_error(artifact: Artifact):
+    """Compare the exact quantizer with computed and printed errors, and check all verdicts."""
     assert not [c.what for c in artifact.comparisons if c.surprising]
     assert artifact.table["certified"].all()
     for _, part in artifact.table.groupby("sigma"):
         values = part.set_index("mechanism")["mae"]
         printed = part["printed"].dropna()
         assert len(printed) == 3
-        least = min(
-            *(v for n, v in values.items() if n.startswith(("OPTM", "MVU", "RQM"))), *printed
-        )
-        assert values["exact quantizer, Table 6's bins"] < least
-        assert values["exact quantizer, 4 optimised bins"] < least
+        names = [name for name in values.index if name.startswith(("OPTM", "MVU", "RQM"))]
+        least_error = min(*values[names], *printed)
+        assert values["exact quantizer, Table 6's bins"] < least_error
+        assert values["exact quantizer, 4 optimised bins"] < least_error
 
 
-def _claims_no_more_than_the_errors_of_its_averages_allow(artifact: Artifact):
-    assert (
-        artifact.table["standard error of 1000 inputs"].max() < 0.007
-    )  # Outputs are averaged, not drawn.
+def check_verdicts_of_table_2(artifact: Artifact):
+    """Check that only the printed errors of MVU differ, which is an erratum."""
+    # The standard error is this small because outputs are averaged exactly, not drawn.
+    assert artifact.table["standard error of 1000 inputs"].max() < 0.007
     verdicts = {c.what: c.verdict for c in artifact.comparisons}
     assert {v for what, v in verdicts.items() if "OPTM" in what} == {"agrees"}
     assert {v for what, v in verdicts.items() if "MVU" in what} == {"differs: erratum"}
     assert {v for what, v in verdicts.items() if "RQM" in what} == {"agrees"}
 
 
-def _has_what_the_authors_program_chooses(artifact: Artifact):
-    """The values and bins are those of osu-srml/DP_Linprog's asy_optm.py with exact masses.
+def check_bins_of_the_authors_program(artifact: Artifact):
+    """Check the results of osu-srml/DP_Linprog's asy_optm.py, which was run with exact masses.
 
     Table 6 prints the bins for σ = 0.1 and 0.2.
     """
@@ -108,27 +111,26 @@ def _has_what_the_authors_program_chooses(artifact: Artifact):
     assert code["outputs"].tolist() == ["-4 0.2 0.6 4", "-4 0.2 0.6 4", "-4 -0.2 0.6 4"]
 
 
-def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
-    quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal_density(0.5, 0.3)
+def test_the_standard_error_agrees_with_drawn_inputs():
+    quantizer = rqm("-2.7,-0.9,0.9,2.7", "0.22")
     inputs = np.clip(np.random.default_rng(3).normal(0.5, 0.3, 400_000), -1, 1)
-    drawn = quantizer.error_at(inputs)
-    assert compute_standard_error(quantizer, density) == pytest.approx(
-        drawn.std() / np.sqrt(1000), rel=0.01
-    )
+    drawn_error = quantizer.error_at(inputs).std() / np.sqrt(1000)
+    standard_error = compute_standard_error(quantizer, normal_density(0.5, 0.3))
+    assert standard_error == pytest.approx(drawn_error, rel=0.01)
 
 
-def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
+def test_published_mechanisms_are_private_up_to_rounding():
     for epsilon in ("0.5", "1", "1.5"):
         for name, quantizer in list_published_mechanisms(epsilon).items():
             assert audit_extremes(quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9, name
 
 
-def test_errata_hold():
+def test_every_erratum_is_shown_by_its_check():
     assert PAPER.errata is not None
     assert [e["place"] for e in PAPER.errata() if not e["holds"]] == []
 
 
-def test_light_artifacts(monkeypatch):
+def test_published_mechanisms_are_above_the_limit_and_tables_of_parameters_are_made(monkeypatch):
     monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 outputs take half a minute at every ε.
     for name in ("table3", "table4", "table5", "table6", "table7", "table8", "table9", "fig2"):
         artifact = PAPER.artifacts[name](False)
@@ -137,37 +139,42 @@ def test_light_artifacts(monkeypatch):
     assert all(row["above it, %"] > 0 for row in tables.measure_distance_to_limit("1"))
 
 
-def test_the_largest_q_is_the_largest():
-    made = find_largest_q_rqm("-3,-1,1,3", 1)
-    assert made is not None
-    assert audit_extremes(made, 0).meets("pure", 1)
+def test_rqm_with_the_largest_q_is_private_if_one_exists():
+    quantizer = find_largest_q_rqm("-3,-1,1,3", 1)
+    assert quantizer is not None
+    assert audit_extremes(quantizer, 0).meets("pure", 1)
     assert find_largest_q_rqm("-1.5,-1,1,1.5", 1) is None
 
 
-def test_vectors_of_the_ball():
+def test_vectors_of_the_ball_have_the_variance_of_their_density():
     drawn = draw_ball_vectors(2000, np.random.default_rng(0))
     assert np.linalg.norm(drawn, axis=1).max() <= 1
     density = make_ball_density()
-    x, w = density.quadrature([0.0])
-    assert float(w @ x**2) == pytest.approx(1 / 102, rel=1e-6)  # E t² = 1/(d + 2)
+    t, weights = density.quadrature([0.0])
+    # In dimension d = 100 the variance E t² of a coordinate t is 1/(d + 2).
+    assert float(weights @ t**2) == pytest.approx(1 / 102, rel=1e-6)
     assert drawn.var() == pytest.approx(1 / 102, rel=0.03)
+
+
+def test_the_floor_of_metric_privacy_on_two_points():
+    """For n = 2 and B = 3 the bound (n - 1) ln((B + 1)/(B - 1))/4 is ln(2)/4."""
     assert compute_metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)
 
 
-def test_training_learns_and_noise_costs():
+def test_training_learns_and_quantization_does_not_help():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
     x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]
-    clean = train(x, y, None, Training(batch=8, clip=0.1, rate=1.0, runs=6))
-    noisy = train(
-        x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), Training(batch=8, clip=0.1, rate=1.0, runs=6)
-    )
+    training = Training(batch=8, clip=0.1, rate=1.0, runs=6)
+    clean = train(x, y, None, training)
+    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), training)
     assert clean.shape == (6, 25)
     assert clean[:, -1].mean() > 0.85
     assert clean[:, -5:].mean() >= noisy[:, -5:].mean() - 0.02
 
 
-def idx(path: Path, array: np.ndarray) -> None:
+def write_idx(path: Path, array: np.ndarray) -> None:
+    """Write an array of bytes in the IDX format, MNIST's format."""
     path.write_bytes(
         struct.pack(">HBB", 0, 8, array.ndim)
         + struct.pack(f">{array.ndim}I", *array.shape)
@@ -175,19 +182,24 @@ def idx(path: Path, array: np.ndarray) -> None:
     )
 
 
-def test_mnist_says_when_it_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_missing_files_of_mnist_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("WORKBENCH_MNIST", raising=False)
     with pytest.raises(WorkbenchError, match="MNIST is not on this machine"):
         load_mnist()
     monkeypatch.setenv("WORKBENCH_MNIST", str(tmp_path))
     with pytest.raises(WorkbenchError, match="train-images-idx3-ubyte"):
         load_mnist()
-    idx(tmp_path / "train-images-idx3-ubyte", np.full((3, 28, 28), 255, np.uint8))
-    idx(tmp_path / "train-labels-idx1-ubyte", np.array([1, 2, 3], np.uint8))
+
+
+def test_mnist_is_read_or_refused_as_corrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WORKBENCH_MNIST", str(tmp_path))
+    write_idx(tmp_path / "train-images-idx3-ubyte", np.full((3, 28, 28), 255, np.uint8))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.array([1, 2, 3], np.uint8))
     x, y = load_mnist()
     assert x.shape == (3, 784)
     assert x.max() == 1
     assert y.tolist() == [1, 2, 3]
+    # The header announces nine labels, but three bytes follow.
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x09abc")
     with pytest.raises(CorruptFile, match="IDX"):
         load_mnist()

@@ -1,4 +1,8 @@
-"""Test the DQL paper: printed numbers, errata, and figures."""
+"""Test the paper on dyadic quantized Laplace noise (DQL): printed numbers, errata and figures.
+
+The facts are those of the paper: Fig. 2 shows how parts add up to the Laplace density, Fig. 3 is at
+5 bits, and Theorem 8 bounds the mean length.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ from workbench.papers.dql.artifacts import PAPER
 
 @pytest.fixture(scope="module")
 def artifacts() -> dict[str, Artifact]:
+    """Return all artifacts by name. Fig. 3 has few points: 3 for DQL and 4 for MVU."""
     with pytest.MonkeyPatch.context() as patch:
-        stated = copy.deepcopy(read_declaration("dql"))
-        for part, points in zip(stated["fig3"]["rows"], (3, 4), strict=True):
+        declaration = copy.deepcopy(read_declaration("dql"))
+        for part, points in zip(declaration["fig3"]["rows"], (3, 4), strict=True):
             part["arguments"]["points"] = points
-        patch.setattr("workbench.papers.artifact.read_declaration", lambda paper: stated)
-        return {name: compute(False) for name, compute in PAPER.artifacts.items()}
+        patch.setattr("workbench.papers.artifact.read_declaration", lambda paper: declaration)
+        return {name: compute(full=False) for name, compute in PAPER.artifacts.items()}
 
 
 def test_paper_is_registered() -> None:
@@ -34,24 +39,28 @@ def test_every_printed_number_agrees(artifacts: dict[str, Artifact]) -> None:
 
 
 def test_figures_are_drawn_from_their_tables(artifacts: dict[str, Artifact]) -> None:
-    for artifact in artifacts.values():
+    panel_counts = {"fig2": 3, "fig3": 1, "theorem8": 2, "bits": 4}
+    for name, artifact in artifacts.items():
         figure = artifact.draw(artifact.table)
         figure.draw_without_rendering()
-        assert len(figure.axes) == {"fig2": 3, "fig3": 1, "theorem8": 2, "bits": 4}[artifact.name]
+        assert len(figure.axes) == panel_counts[name]
+
+
+def test_tables_have_no_missing_numbers(artifacts: dict[str, Artifact]) -> None:
+    for name, artifact in artifacts.items():
         rows = artifact.table
-        rows = (
-            rows[rows["mechanism"] == "DQL"].drop(columns="outputs")
-            if artifact.name == "fig3"
-            else rows
-        )
+        if name == "fig3":
+            # Only the rows of MVU have outputs, and only those of DQL have ℓ.
+            rows = rows[rows["mechanism"] == "DQL"].drop(columns="outputs")
         assert not rows.isna().any().any()
 
 
-def test_fig2_stacks_up_to_laplace(artifacts: dict[str, Artifact]) -> None:
+def test_the_parts_of_fig2_add_up_to_the_laplace_density(artifacts: dict[str, Artifact]) -> None:
     table = artifacts["fig2"].table
     for t in range(1, 5):
-        step = table[f"F_T({t}) g_{t}"] - table[f"F_T({t - 1}) g_{t - 1}"]
-        assert np.allclose(step, table[f"p_T({t}) f_{t}"], atol=1e-15)
+        difference = table[f"F_T({t}) g_{t}"] - table[f"F_T({t - 1}) g_{t - 1}"]
+        assert np.allclose(difference, table[f"p_T({t}) f_{t}"], atol=1e-15)
+    # Five of infinitely many parts stay below the density.
     assert (table["F_T(4) g_4"] < table["laplace"]).all()
 
 
@@ -68,20 +77,25 @@ def test_fig3_has_the_curve_of_mvu(artifacts: dict[str, Artifact]) -> None:
     table = artifacts["fig3"].table
     mvu = table[table["mechanism"] == "MVU"].sort_values("epsilon")
     assert len(mvu) == 4
-    assert (mvu["outputs"] <= 32).all()
-    assert (
-        mvu["database_epsilon"] <= mvu["epsilon"] * (1 + 1e-5)
-    ).all()  # The table has six digits of ε.
+    assert (mvu["outputs"] <= 32).all()  # 5 bits
+    # The table has six digits of ε.
+    assert (mvu["database_epsilon"] <= mvu["epsilon"] * (1 + 1e-5)).all()
     assert (mvu["decoder_epsilon"] == mvu["database_epsilon"]).all()
     assert (np.diff(mvu["mse"]) < 0).all()
-    # The paper's finding: DQL's database guarantee is better at small errors, MVU's at large ones.
-    laplace = np.sqrt(2 / mvu["mse"])
-    assert laplace.iloc[-1] < mvu["database_epsilon"].iloc[-1]
-    assert laplace.iloc[0] > mvu["database_epsilon"].iloc[0]
+
+
+def test_fig3_shows_where_the_guarantee_of_dql_is_better(artifacts: dict[str, Artifact]) -> None:
+    """The paper finds that DQL's database ε is smaller at small errors, and MVU's at large ones."""
+    table = artifacts["fig3"].table
+    mvu = table[table["mechanism"] == "MVU"].sort_values("epsilon")
+    # DQL has the mean squared error of Laplace noise, 2/ε².
+    dql_epsilon = np.sqrt(2 / mvu["mse"])
+    assert dql_epsilon.iloc[-1] < mvu["database_epsilon"].iloc[-1]
+    assert dql_epsilon.iloc[0] > mvu["database_epsilon"].iloc[0]
     assert "DQL's database guarantee is better than MVU's up to" in artifacts["fig3"].caption
 
 
-def test_bounds_hold_in_the_tables(artifacts: dict[str, Artifact]) -> None:
+def test_the_bounds_of_theorem_8_hold(artifacts: dict[str, Artifact]) -> None:
     assert (artifacts["theorem8"].table["slack"] > 0).all()
     assert "The bound holds" in artifacts["theorem8"].caption
     table = artifacts["bits"].table
@@ -91,7 +105,7 @@ def test_bounds_hold_in_the_tables(artifacts: dict[str, Artifact]) -> None:
 
 def test_every_erratum_is_shown() -> None:
     assert PAPER.errata is not None
-    found = PAPER.errata()
-    assert len(found) == 5
-    assert all(e["holds"] for e in found)
-    json.dumps(found)
+    errata = PAPER.errata()
+    assert len(errata) == 5
+    assert all(erratum["holds"] for erratum in errata)
+    json.dumps(errata)
