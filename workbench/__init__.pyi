@@ -197,9 +197,9 @@ def design(
 ) -> Design:
     """Design any finite channel.
 
-        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix with a
-            row for each input and a column for each output (in Python also a function of an output and an answer). For
-            places: euclidean, manhattan, squared or error-rate.
+        loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance;
+            for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row for each answer and a
+            column for each output. In Python also a function (output, answer).
         notion (default 'dp'): Privacy notion: dp, pure, pdp or metric (budget: epsilon, delta), renyi (alpha, epsilon),
             zcdp (rho), gdp (mu), curve or tradeoff.
         alpha (default None): Rényi order > 1, for notion renyi.
@@ -221,8 +221,8 @@ def design(
         options (default None): Further solver options, a mapping such as {'threads': 2}. Also accepted by name.
         max_loss (default None): Largest expected loss allowed, for minimise delta or epsilon.
         delta (default None): δ of the budget, in [0, 1]. With minimise delta: an upper limit. Default: 0.
-        epsilon (default None): ε of the budget, > 0. With notion metric: per unit of distance. With minimise epsilon:
-            an upper limit.
+        epsilon (default None): ε of the budget, > 0. With notion metric: ε per unit of distance. With minimise epsilon:
+            the largest ε allowed.
     """
 
 @overload
@@ -294,8 +294,8 @@ def design(
     """Design private randomizers of labels.
 
         loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
-            With lp also a CSV matrix, a row for every label (in Python an array, or a function of an output and a
-            label).
+            With method lp also a CSV matrix with a row for each label and a column for each output. In Python also an
+            array, or a function (output, label).
         method (default 'auto'): Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).
         outputs (default None): Outputs for lp: integers LOW..HIGH. Default: the labels.
         neighbours (default 'all'): Neighbours for lp: all, consecutive, or pairs of positions such as "0-1,1-2".
