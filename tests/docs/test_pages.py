@@ -62,6 +62,7 @@ def test_examples_of_a_page_print_and_draw_what_it_shows(page: Path, empty_folde
         "```console\n$ workbench audit m.csv --epsilon 1\nInvalidRequest: no\n```\n",
         "```console\n$ exit 3\n```\n",
         "```pycon\n>>> 1 + 1\n3\n```\n",
+        "```pycon\n>>> 1 / 3\n0.3333333332222222\n```\n",
         "```pycon\n1 + 1\n```\n",
         "```{code-cell}\n:tags: [x]\nassert False\n```\n",
         "```python\n# x.py\nraise ValueError\n```\n```console\n$ python x.py\n```\n",
@@ -72,15 +73,28 @@ def test_a_page_with_a_wrong_example_fails(
 ) -> None:
     page = ROOT / "docs" / "no page.md"
     matrix = "```text\n# m.csv\n0.75,0.25\n0.25,0.75\n```\n\n"
-    read_text = Path.read_text
-
-    def read_this_page(path: Path, *arguments: Any, **options: Any) -> str:
-        return matrix + text if path == page else read_text(path, *arguments, **options)
-
-    monkeypatch.setattr(Path, "read_text", read_this_page)
+    pretend_page(page, matrix + text, monkeypatch)
     assert len(list(read_blocks(page))) >= 2
     with pytest.raises(AssertionError):
         run_page(page, empty_folder)
+
+
+def test_the_last_digits_of_a_shown_float_may_differ(
+    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs" / "no page.md"
+    pretend_page(page, "```pycon\n>>> 1 / 3\n0.3333333333333321\n```\n", monkeypatch)
+    run_page(page, empty_folder)
+
+
+def pretend_page(page: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `Path.read_text` return this text for a page that does not exist."""
+    read_text = Path.read_text
+
+    def read_this_page(path: Path, *arguments: Any, **options: Any) -> str:
+        return text if path == page else read_text(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_this_page)
 
 
 def test_every_public_name_has_an_entry_in_the_reference() -> None:

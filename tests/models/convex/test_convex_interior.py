@@ -92,7 +92,7 @@ def _solve_conic_program(costs: np.ndarray, alphas: list[float]) -> float:
     ],
     ids=["zcdp", "renyi"],
 )
-def test_ten_answers_are_proven_to_seven_digits(answers: str, notion: dict[str, object]):
+def test_ten_answers_are_proven_to_six_digits(answers: str, notion: dict[str, object]):
     design = wb.design(wb.FiniteQuery(answers, max_shift=1), loss="squared", **notion)
     assert design.private
-    assert 0 <= design.objective - design.bound <= 1e-7 * design.objective
+    assert 0 <= design.objective - design.bound <= 1e-6 * design.objective
