@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.workbench.families.channel.test_block_method import agree
+from tests.workbench.families.channel.test_block_method import assert_methods_agree
 
 
 def compare_channels(count: int = 200, first_seed: int = 1000) -> int:
@@ -20,7 +20,7 @@ def compare_channels(count: int = 200, first_seed: int = 1000) -> int:
     failure_count = 0
     for seed in range(first_seed, first_seed + count):
         try:
-            agree(seed)
+            assert_methods_agree(seed)
         except Exception as error:  # Any error of a request is a failure.
             failure_count += 1
             print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.tools.test_check_certificate import verdict
+from tests.tools.test_check_certificate import decide
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.family import FAMILY
 from workbench.mechanisms.nearest_outputs import NearestOutputs
@@ -195,8 +195,8 @@ def test_a_file_contains_only_the_outputs_of_the_mechanism(tmp_path: Path):
     assert wb.check(tmp_path / "f.json").mechanism == mechanism
     data = json.loads((tmp_path / "f.json").read_text())
     record = data["mechanism"]
-    assert verdict(data) == "proven"
-    assert verdict({**data, "claim": {**data["claim"], "epsilon": "1"}}) == "false"
+    assert decide(data) == "proven"
+    assert decide({**data, "claim": {**data["claim"], "epsilon": "1"}}) == "false"
     bias = {"outputs": ["0", "1", "2"], "inputs": ["0", "1"], "worst": "1"}
     loss = {
         "name": "absolute",
@@ -221,7 +221,7 @@ def test_a_file_contains_only_the_outputs_of_the_mechanism(tmp_path: Path):
     ]
     wrong += [{"bias": bias}, {"objective": loss}, {"claim": {**data["claim"], "notion": "metric"}}]
     for changed in wrong:
-        assert verdict({**data, **changed}) == "unreadable", changed
+        assert decide({**data, **changed}) == "unreadable", changed
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
             certificate_from_dict({**data, **changed})
     with pytest.raises(wb.InvalidRequest, match="without distances"):
@@ -235,13 +235,13 @@ def test_a_file_that_publishes_the_step_is_certified_but_not_under_pdp(tmp_path:
     wb.Certificate(mechanism, "dp", "1.1", "0.1").save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
     assert wb.check(tmp_path / "f.json").mechanism == mechanism
-    assert verdict(data) == "proven"
-    assert verdict({**data, "claim": {**data["claim"], "delta": "0.0999"}}) == "false"
+    assert decide(data) == "proven"
+    assert decide({**data, "claim": {**data["claim"], "delta": "0.0999"}}) == "false"
     assert "itself in 8 steps" in mechanism.describe()
     assert "published itself, to 1/8 of the range" in mechanism.column_cautions[0]
     for name, value in (("direct", "11/10"), ("direct", "-1/10"), ("steps", 0), ("steps", True)):
         changed = {**data, "mechanism": {**data["mechanism"], name: value}}
-        assert verdict(changed) == "unreadable", changed
+        assert decide(changed) == "unreadable", changed
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
             certificate_from_dict(changed)
     with pytest.raises(wb.InvalidRequest, match="rounding preserves"):
@@ -263,7 +263,7 @@ def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
     assert mean.mean() == pytest.approx(value.objective, rel=0.1)  # of 200 answers
     value.save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
-    assert verdict(data) == "proven"
+    assert decide(data) == "proven"
     assert compute_expected_error(wb.load(tmp_path / "f.json")).mean_error == value.details["loss"]
     assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx(
         [3.21] * 5, abs=1e-3
@@ -284,7 +284,7 @@ def test_equal_outputs_are_published_as_one_so_that_pdp_is_not_certified():
         (Fraction(0), Fraction(1)), (Fraction(0), Fraction(1, 2), Fraction(1)), 1, Fraction(9)
     )
     content = wb.Certificate(apart, notion="pdp", **claimed).content().decode()
-    assert verdict(json.loads(content)) == "proven"
-    assert verdict(json.loads(content.replace('"0.5"', '"0"'))) == "unreadable"
+    assert decide(json.loads(content)) == "proven"
+    assert decide(json.loads(content.replace('"0.5"', '"0"'))) == "unreadable"
     assert wb.Certificate(equal, notion="dp", epsilon=1, delta="0.82").holds()
     assert wb.Certificate(equal, notion="pdp", epsilon=3, delta=0).holds()

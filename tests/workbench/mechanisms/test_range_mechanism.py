@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.tools.test_check_certificate import verdict
+from tests.tools.test_check_certificate import decide
 from workbench.cli import main
 from workbench.data.csv_column import CsvColumn
 from workbench.exact.distribution import Distribution
@@ -211,12 +211,12 @@ def test_a_design_saves_its_expected_loss_on_real_answers(options: dict, tmp_pat
     loss = error.worst_error if "prior" in options else error.mean_error
     assert float(loss) == pytest.approx(design.objective, rel=1e-12)
     data = json.loads((tmp_path / "f.json").read_text())
-    assert verdict(data) == "proven"
+    assert decide(data) == "proven"
     record = data["mechanism"]
     if "sensitivity" in options:
         assert wb.check(tmp_path / "f.json").mechanism.column_cautions
         changed = {**data, "mechanism": {**record, "sensitivity": "5"}}
-        assert verdict(changed) == "unreadable"
+        assert decide(changed) == "unreadable"
         with pytest.raises(wb.CorruptFile, match="all rows of answers"):
             certificate_from_dict(changed)
     for name, wrong in (
@@ -227,7 +227,7 @@ def test_a_design_saves_its_expected_loss_on_real_answers(options: dict, tmp_pat
         ("at_ends", 1),
     ):
         changed = {**data, "mechanism": {**record, name: wrong}}
-        assert verdict(changed) == "unreadable", name
+        assert decide(changed) == "unreadable", name
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
             certificate_from_dict(changed)
 
@@ -245,9 +245,9 @@ def test_notions_that_mixing_does_not_preserve_are_refused(tmp_path: Path):
         wb.Certificate(mechanism, "pure", {(0, 1): 1})
     wb.Certificate(mechanism, "dp", 1, delta).save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
-    assert verdict(data) == "proven"
+    assert decide(data) == "proven"
     for notion in ("pdp", "metric"):
-        assert verdict({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
+        assert decide({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
 
 
 def test_a_column_is_published_by_the_optimal_channel_of_a_range(

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from tests.tools.test_check_certificate import verdicts
+from tests.tools.test_check_certificate import decide_by_both
 from workbench.models.modulo.program import UserLosses, loss_vector
 from workbench.sweeps.specification import read_spec
 
@@ -28,7 +28,7 @@ def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Pat
         assert made.objective == named.objective
         assert made.request.aim.loss.startswith("own-")
     made.save(tmp_path / "own.json")
-    assert verdicts(tmp_path / "own.json") == ("proven", "proven")
+    assert decide_by_both(tmp_path / "own.json") == ("proven", "proven")
     assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
         wb.check(tmp_path / "own.json")
     )

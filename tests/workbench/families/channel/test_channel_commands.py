@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from tests.tools.test_check_certificate import verdicts
+from tests.tools.test_check_certificate import decide_by_both
 from workbench.cli import main
 
 
@@ -40,7 +40,7 @@ def test_a_count_is_designed_saved_plotted_and_proven_by_both_checkers(capsys):
     design = wb.design("channel", answers="0..8", max_shift=1, epsilon=1, delta="1e-5")
     assert report["objective"] == design.objective
     assert report["exact"]["dp_delta"] <= 1e-5
-    assert verdicts(Path("c.json")) == ("proven", "proven")
+    assert decide_by_both(Path("c.json")) == ("proven", "proven")
     assert Path("c.svg").stat().st_size > 1000
     certificate = wb.check("c.json")
     assert float(certificate.objective.value) == pytest.approx(report["objective"], rel=1e-15)
