@@ -109,7 +109,7 @@ def column_cut_law(
     holes = np.zeros(n + 1, dtype=bool)
     if cut.vector is not None:
         holes = grid.holes(cut.vector)
-    error, pmf = cut_pmf(grid.weights, holes, cut.loss, delta)
+    error, pmf = cut_pmf(grid.weights, holes, cut.broken_weight, delta)
     is_proven = cut.bound is not None and is_close(cut.mass, cut.bound)
     return ClosedForm(
         name="column-cut law",

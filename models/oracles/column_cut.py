@@ -26,24 +26,25 @@ all columns together give Σ a^{c_j - 1} f(0) <= δ. ∎
 
 Where law and bound agree, the law is proven without a mixed-integer program. They agree
   * for every δ when n <= 2μ̄: only the last row can be cut, at the end of the range, and then S_c
-    is its chain loss;
-  * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and a + a² + ... <= 1
-    makes every column lose at most a^{c_j - 1} to any shift, so S_c is the chain loss;
+    is its chain weight;
+  * for every δ when μ̄ | n and ε >= ln 2: c may be sorted non-increasing, and since
+    a + a² + ... <= 1, any shift breaks constraints of weight at most a^{c_j - 1} in column j, so
+    S_c is the chain weight;
   * for δ <= φ₀ a^{⌈n/μ̄⌉ - 1} at every ε and n: no cut is affordable yet, and the δ = 0 law holds;
   * and at most other (δ, ε), as a comparison of the two numbers shows.
 
 For ε < ln 2 breaks inside the support can be better: for n = 8, μ̄ = 2, ε = 0.5, δ = 0.2 the law
 has f(0) = .315263, and the optimum is .329744.
 
-Search of the best cut. Let s_j = a^{c_j - 1}; the chain loss is Σ_{j cut} s_j. The weight of column
-j that is left is a + ... + a^{c_j - 1} = A (1 - s_j), with A = a/(1 - a). For a fixed number of
-tall and short columns that are cut (a split), T falls and the chain loss rises with the one number
-σ = Σ s_j. The best σ is the achievable sum of powers of a nearest to the crossing of 1/T and
-δ/loss. If the cut vectors are too many to list, `DigitSums` finds it by meeting in the middle. It
-lists every multiset of the first half of the powers, and of the second half, with their sizes and
-sums. For each size of the first part it looks the complement up in the sorted sums of the second
-part. This is exact up to rounding, and far shorter than a list of all C(K + p, p) multisets of at
-most K of p powers.
+Search of the best cut. Let s_j = a^{c_j - 1}. The chain weight is Σ_{j cut} s_j. The weight of
+column j that is left is a + ... + a^{c_j - 1} = A (1 - s_j), with A = a/(1 - a). For a fixed number
+of tall and short columns that are cut (a split), T falls and the chain weight rises with the one
+number σ = Σ s_j. The best σ is the achievable sum of powers of a nearest to the crossing of 1/T and
+δ/(chain weight). If the cut vectors are too many to list, `DigitSums` finds it by meeting in the
+middle. It lists every multiset of the first half of the powers, and of the second half, with their
+sizes and sums. For each size of the first part it looks the complement up in the sorted sums of the
+second part. This is exact up to rounding, and far shorter than a list of all C(K + p, p) multisets
+of at most K of p powers.
 
 | paper (Kadam et al. 2024) | here                            |
 |---------------------------|---------------------------------|
@@ -86,13 +87,13 @@ class ColumnCut(NamedTuple):
         mass: largest mass f(0) of a cut mechanism.
         vector: cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole". None for the uncut
             law.
-        loss: weight S_c of the broken constraints of the cut.
+        broken_weight: weight S_c of the broken constraints of the cut.
         bound: chain bound on f(0), or None if it is not computed.
     """
 
     mass: float
     vector: Integers | None
-    loss: float
+    broken_weight: float
     bound: float | None
 
 
@@ -264,11 +265,11 @@ def truncation_cuts(grid: Grid) -> Cuts:
     leaving_weights[grid.n - grid.mu_bar + 1 :] = 0.0
     # Windows are summed one by one, so that no digits cancel.
     windows = sliding_window_view(leaving_weights, grid.mu_bar)
-    losses = windows[ends - grid.mu_bar + 1].sum(axis=1)
+    broken_weights = windows[ends - grid.mu_bar + 1].sum(axis=1)
     columns = np.arange(1, grid.mu_bar + 1)
     first_holes = (ends[:, None] - columns) // grid.mu_bar + 2
     totals = np.cumsum(grid.weights)[ends]
-    return Cuts(np.minimum(first_holes, grid.heights + 1), totals, losses, losses)
+    return Cuts(np.minimum(first_holes, grid.heights + 1), totals, broken_weights, broken_weights)
 
 
 def _simple_cuts(grid: Grid) -> Cuts:
@@ -277,7 +278,7 @@ def _simple_cuts(grid: Grid) -> Cuts:
         raise OutsideDomain(
             f"n * mu_bar must be at most {MAX_TRUNCATION_SIZE}. Got {grid.n} * {grid.mu_bar}."
         )
-    # T, S and the chain loss of the cut of everything but 0 are 1, the weight of 0.
+    # T, S and the chain weight of the cut of everything but 0 are 1, the weight of 0.
     weight = np.ones(1)
     everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), weight, weight, weight)
     return Cuts.join([everything, truncation_cuts(grid)])
@@ -289,8 +290,7 @@ _cached_digit_sums = lru_cache(maxsize=2)(DigitSums)
 def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     """Yield all splits, those with the largest bound on f(0) first.
 
-    The bound is the largest min(1/T, δ/loss) that any real number σ in the range of the split
-    gives.
+    The bound is the largest min(1/T, δ/(chain weight)) over all real σ in the range of the split.
     """
     a = grid.ratio
     rows = grid.rows
@@ -347,7 +347,7 @@ def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     MAX_SEARCHED_MU_BAR, where no bound is computed.
     """
     candidates = [_simple_cuts(grid)]
-    _, mass = best_cut(candidates[0].totals, candidates[0].losses, grid.total, delta)
+    _, mass = best_cut(candidates[0].totals, candidates[0].broken_weights, grid.total, delta)
     bound = mass
     unvisited_bound = mass
     if grid.mu_bar > MAX_SEARCHED_MU_BAR:
@@ -362,8 +362,8 @@ def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
             cuts = cuts.select(has_cut)
             if len(cuts.totals):
                 candidates.append(cuts)
-                mass = max(mass, float(cut_values(cuts.totals, cuts.losses, delta).max()))
-                chain_values = cut_values(cuts.totals, cuts.chain_losses, delta)
+                mass = max(mass, float(cut_values(cuts.totals, cuts.broken_weights, delta).max()))
+                chain_values = cut_values(cuts.totals, cuts.chain_weights, delta)
                 bound = max(bound, float(chain_values.max()))
         else:
             unvisited_bound = bound
@@ -409,10 +409,10 @@ def best_column_cut(
     cuts = list_cuts(grid)
     bound: float | None
     if cuts is not None:
-        _, bound = best_cut(cuts.totals, cuts.chain_losses, grid.total, delta)
+        _, bound = best_cut(cuts.totals, cuts.chain_weights, grid.total, delta)
     else:
         cuts, bound = _search_cuts(grid, delta)
-    index, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
+    index, mass = best_cut(cuts.totals, cuts.broken_weights, grid.total, delta)
     if index is None:
         return ColumnCut(mass, None, 0.0, bound)
-    return ColumnCut(mass, cuts.vectors[index], float(cuts.losses[index]), bound)
+    return ColumnCut(mass, cuts.vectors[index], float(cuts.broken_weights[index]), bound)

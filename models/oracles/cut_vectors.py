@@ -1,8 +1,8 @@
 """List cut mechanisms for noise modulo n + 1 with differences 1..μ̄, with their weights.
 
-The functions answer: which sets of noise values may have smaller masses (holes), and what are the
-total weight T of the rest, the weight S of the broken constraints and the chain loss of each? The
-search for the best cut is in `column_cut`, the mechanism of a cut in `cuts`.
+A cut gives smaller masses to some noise values, its holes. For each cut the module computes the
+total weight T of the other values, the weight S of the broken constraints, and the chain weight.
+`column_cut` searches for the best cut. `cuts` computes the mechanism of a cut.
 
 Notation. f is the PMF of the noise η, a = e^-ε, μ a shift (a difference of neighbouring answers)
 and μ̄ the largest one. w is the weight of a noise value relative to f(0), and n = b μ̄ + r,
@@ -12,14 +12,19 @@ f(η) <= e^ε f(η + μ) is broken if it does not hold.
 Write η = (i - 1) μ̄ + j, row i >= 1, column j in 1..μ̄; row(0) = 0 and w(η) = a^row. The first r
 columns are tall (b + 1 rows), the others are short (b rows). A cut vector c makes the rows >= c_j
 of column j holes, with c_j >= 2. If c_j is the height of the column plus 1, the column has no hole.
+
+Example: n = 5, μ̄ = 2, so b = 2, r = 1, and the heights are (3, 2):
+
+    η       0   1  2   3  4   5          c = (3, 3): only η = 5 (row 3 of column 1) is a hole
+    row     0   1  1   2  2   3
+    column  -   1  2   1  2   1
+
 The mechanism and its δ are those of `cuts`, with
 
     T_c = 1 + Σ_j (a + ... + a^{c_j - 1}),
     S_c = max over μ of the w-mass of the elements off the holes whose η + μ is a hole;
           η + μ never wraps into a hole, as rows 0 and 1 have none,
-    Σ_{j cut} a^{c_j - 1} = this w-mass for μ = μ̄, summed over the columns j with a hole: the chain
-    loss, which is at most S_c.
-
+    chain weight = Σ_{j with a hole} a^{c_j - 1} = this w-mass for μ = μ̄, which is at most S_c.
 Only grouped vectors are enumerated: non-increasing on the tall columns and non-increasing on the
 short ones. Any cut vector gives a feasible mechanism, so no proof depends on this choice. Grouped
 vectors suffice if μ̄ divides n and ε >= ln 2, or if n <= 2μ̄. For n <= 13 the tests find no better
@@ -29,8 +34,8 @@ that is larger by the share 6e-5.
 | paper (Kadam et al. 2024) | here                         |
 |---------------------------|------------------------------|
 | μ̄                         | `mu_bar`                     |
-| b, r                      | `rows`, `tall_columns`, (26) |
-| e^{-ε}                    | a                            |
+| b, r, (26)                | `rows`, `tall_columns`       |
+| e^{-ε}                    | `Grid.ratio`, a above        |
 """
 
 import math
@@ -44,10 +49,9 @@ import numpy as np
 from workbench.models.oracles.cuts import geometric_sum
 from workbench.solvers.arrays import Flags, Integers, Vector
 
-# Grouped cut vectors are listed if that takes at most this many table look-ups: about a second.
+# If a list of grouped cut vectors would take more table look-ups (about a second), none is made.
 MAX_LOOKUPS = 30_000_000
-# Grouped cut vectors are listed if there are at most this many.
-MAX_VECTORS = 200_000
+MAX_VECTORS = 200_000  # A list of more grouped cut vectors is not made.
 
 
 @dataclass(frozen=True)
@@ -124,19 +128,19 @@ class Grid:
 
 
 class Cuts(NamedTuple):
-    """Cut vectors with their T, S and chain losses.
+    """Cut vectors with their T, S and chain weights. Position v of every array is one cut.
 
     Attributes:
         vectors: the cut vectors, shape (V, μ̄).
         totals: total weight T of each cut, shape (V,).
-        losses: weight S of the broken constraints of each cut, shape (V,).
-        chain_losses: chain loss of each cut, shape (V,).
+        broken_weights: weight S of the broken constraints of each cut, shape (V,).
+        chain_weights: chain weight of each cut, shape (V,).
     """
 
     vectors: Integers
     totals: Vector
-    losses: Vector
-    chain_losses: Vector
+    broken_weights: Vector
+    chain_weights: Vector
 
     def select(self, mask: Flags) -> "Cuts":
         """Return the cuts for which the mask is true.
@@ -147,22 +151,22 @@ class Cuts(NamedTuple):
         return Cuts(
             self.vectors[mask],
             self.totals[mask],
-            self.losses[mask],
-            self.chain_losses[mask],
+            self.broken_weights[mask],
+            self.chain_weights[mask],
         )
 
     @staticmethod
     def join(families: Sequence["Cuts"]) -> "Cuts":
-        """Return several families of cuts as one.
+        """Concatenate lists of cuts.
 
         Args:
-            families: the families of cuts.
+            families: at least one list of cuts, all for the same grid.
         """
         return Cuts(*(np.concatenate(parts) for parts in zip(*families, strict=True)))
 
 
 def evaluate_cuts(grid: Grid, vectors: Integers) -> Cuts:
-    """Compute T, S and the chain loss of cut vectors.
+    """Compute T, S and the chain weight of cut vectors.
 
     Args:
         grid: table of rows and columns for n, μ̄ and ε.
@@ -171,26 +175,28 @@ def evaluate_cuts(grid: Grid, vectors: Integers) -> Cuts:
     heights = grid.heights
     powers = grid.ratio ** (vectors - 1)
     totals = 1.0 + geometric_sum(grid.epsilon, vectors - 1).sum(axis=1)
-    chain_losses = np.where(vectors <= heights, powers, 0.0).sum(axis=1)
+    chain_weights = np.where(vectors <= heights, powers, 0.0).sum(axis=1)
     span = grid.rows + 3
     run_sums = geometric_sum(grid.epsilon, np.arange(span))  # Sums a + ... + a^length.
     first_powers = grid.ratio ** (np.arange(span + 1) - 2.0)  # The entry c is a^(c - 2).
-    losses = chain_losses.copy()
+    broken_weights = chain_weights.copy()  # The chain weight is the broken weight of the shift μ̄.
     columns = np.ascontiguousarray(vectors.T)
     for mu in range(1, grid.mu_bar):
-        crossing = np.zeros(len(vectors))
+        # The shift mu leads from the source column into the column, in the same row or, where the
+        # source column is negative, from the row above. It breaks the constraints of the elements
+        # of the support that it leads into holes.
+        shift_weight = np.zeros(len(vectors))
         for column, height in enumerate(heights.tolist()):
             source = column - mu
-            # A negative source is the column of the row above.
             is_row_above = int(source < 0)
-            cut = columns[column]
-            # The crossing elements have rows cut <= i < cut of the source in the same row, or <= it
-            # in the row above. Their masses are a^i, or a^(i-1).
-            end = np.minimum(columns[source] - 1 + is_row_above, height)
-            length = np.maximum(end - cut + 1, 0)
-            crossing += first_powers[cut + 1 - is_row_above] * run_sums[length]
-        np.maximum(losses, crossing, out=losses)
-    return Cuts(vectors, totals, losses, chain_losses)
+            # The holes that are reached from the support have the rows first_hole..last_hole. Their
+            # sources have the weights a^row, or a^(row - 1) in the row above.
+            first_hole = columns[column]
+            last_hole = np.minimum(columns[source] - 1 + is_row_above, height)
+            hole_count = np.maximum(last_hole - first_hole + 1, 0)
+            shift_weight += first_powers[first_hole + 1 - is_row_above] * run_sums[hole_count]
+        np.maximum(broken_weights, shift_weight, out=broken_weights)
+    return Cuts(vectors, totals, broken_weights, chain_weights)
 
 
 def _non_increasing_vectors(length: int, low: int, high: int) -> Integers:
@@ -200,13 +206,13 @@ def _non_increasing_vectors(length: int, low: int, high: int) -> Integers:
 
 
 def grouped_cuts(grid: Grid) -> Cuts | None:
-    """Return every grouped cut vector but the uncut one, for every δ.
+    """List every grouped cut vector that has a hole. The list does not depend on δ.
 
     Args:
         grid: table of rows and columns for n, μ̄ and ε.
 
     Returns:
-        The cuts, or None if there are too many.
+        The cuts, or None if there are more than the limits above allow.
     """
     mu_bar = grid.mu_bar
     if grid.grouped_count > min(MAX_VECTORS, MAX_LOOKUPS // mu_bar**2):

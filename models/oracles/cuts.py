@@ -1,7 +1,8 @@
 """Compute the error rate and the PMF of cut mechanisms: PDP noise that is smaller on some values.
 
-The functions answer: given a list of cuts, which one has the largest f(0) at a given δ, and what is
-its PMF? All PDP laws of `workbench.models.oracles` are families of cuts.
+A cut gives smaller masses to some noise values, its holes. `best_cut` chooses the cut with the
+largest f(0) at a given δ from a list, and `cut_pmf` computes its PMF. All PDP laws of
+`workbench.models.oracles` are families of cuts.
 
 Notation. f is the PMF of the noise, a = e^-ε, μ a shift (a difference of neighbouring answers), and
 θ in [0, 1] the factor of the holes. A constraint f(η) <= e^ε f(η + μ) is broken if it does not
@@ -70,23 +71,23 @@ def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:
     return np.expm1(exponents) * (math.exp(-epsilon) / math.expm1(-epsilon))
 
 
-def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
+def cut_values(totals: Vector, broken_weights: Vector, delta: float) -> Vector:
     """Compute the largest f(0) of each cut, min(1 / T, δ / S), also for S that underflows to 0.
 
     Args:
         totals: total weight T of the support of each cut, shape (cuts,).
-        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        broken_weights: weight S of the broken constraints of each cut, shape (cuts,).
         delta: budget δ in [0, 1].
 
     Returns:
         The largest f(0) of each cut, shape (cuts,).
     """
-    return np.divide(delta, losses, out=1.0 / totals, where=delta * totals < losses)
+    return np.divide(delta, broken_weights, out=1.0 / totals, where=delta * totals < broken_weights)
 
 
 def best_cut(
     totals: Vector,
-    losses: Vector,
+    broken_weights: Vector,
     total: float,
     delta: float,
 ) -> tuple[int | None, float]:
@@ -94,7 +95,7 @@ def best_cut(
 
     Args:
         totals: total weight T of the support of each cut, shape (cuts,).
-        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        broken_weights: weight S of the broken constraints of each cut, shape (cuts,).
         total: total weight T₀ of the uncut law.
         delta: budget δ in [0, 1].
 
@@ -102,7 +103,7 @@ def best_cut(
         The number of the cut, or None if no cut is better than the uncut law, and f(0).
     """
     uncut_value = 1.0 / total
-    values = cut_values(totals, losses, delta)
+    values = cut_values(totals, broken_weights, delta)
     best_number = int(values.argmax())
     if values[best_number] > uncut_value:
         return best_number, float(values[best_number])
@@ -111,7 +112,7 @@ def best_cut(
 
 def least_delta(
     totals: Vector,
-    losses: Vector,
+    broken_weights: Vector,
     total: float,
     error_rate: float,
 ) -> float:
@@ -123,7 +124,7 @@ def least_delta(
 
     Args:
         totals: total weight T of the support of each cut, shape (cuts,).
-        losses: weight S of the broken constraints of each cut, shape (cuts,).
+        broken_weights: weight S of the broken constraints of each cut, shape (cuts,).
         total: total weight T₀ of the uncut law.
         error_rate: error rate 1 - f(0) in [0, 1].
     """
@@ -132,13 +133,13 @@ def least_delta(
     if total * mass <= max_total:
         return 0.0
     is_feasible = totals * mass <= max_total
-    return mass * float(losses[is_feasible].min()) if is_feasible.any() else mass
+    return mass * float(broken_weights[is_feasible].min()) if is_feasible.any() else mass
 
 
 def cut_pmf(
     weights: Vector,
     holes: Flags,
-    loss: float,
+    broken_weight: float,
     delta: float,
 ) -> tuple[float, Vector]:
     """Compute the error rate 1 - f(0) and the PMF of one cut at δ.
@@ -146,7 +147,7 @@ def cut_pmf(
     Args:
         weights: hop weight w of every element, shape (N,).
         holes: whether each element is a hole, shape (N,). The first is not; the uncut law has none.
-        loss: weight S of the broken constraints of the cut; 0 for the uncut law.
+        broken_weight: weight S of the broken constraints of the cut; 0 for the uncut law.
         delta: budget δ in [0, 1].
 
     Returns:
@@ -155,14 +156,14 @@ def cut_pmf(
     # The sum leaves out w(0) = 1, which would drown a tiny error.
     support_sum = float(weights[1:][~holes[1:]].sum())
     hole_sum = float(weights[holes].sum())
-    is_flat = delta * (1.0 + support_sum) >= loss
+    is_flat = delta * (1.0 + support_sum) >= broken_weight
     if is_flat:
         theta = 0.0
         scale = 1.0 / (1.0 + support_sum)
         error = support_sum / (1.0 + support_sum)
     else:
-        theta = min((loss / delta - 1.0 - support_sum) / hole_sum, 1.0)
-        scale = delta / loss
+        theta = min((broken_weight / delta - 1.0 - support_sum) / hole_sum, 1.0)
+        scale = delta / broken_weight
         error = 1.0 - scale
     return error, np.where(holes, theta * weights, weights) * scale
 
@@ -174,14 +175,14 @@ class LevelCuts(NamedTuple):
         levels: level of every element, row-major, shape (N,).
         weights: hop weight w of every element, row-major, shape (N,).
         totals: total weight T of the support of every cut, shape (cuts,).
-        losses: weight S of the broken constraints of every cut, shape (cuts,).
+        broken_weights: weight S of the broken constraints of every cut, shape (cuts,).
         total: total weight T₀ of the uncut law.
     """
 
     levels: Integers
     weights: Vector
     totals: Vector
-    losses: Vector
+    broken_weights: Vector
     total: float
 
 
@@ -207,8 +208,8 @@ def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelC
     weights = np.where(hops == UNREACHABLE, 0.0, powers[hops])
     level_counts = np.bincount(hops[hops >= 0], minlength=last_level + 1)
     totals = 1.0 + np.concatenate([[0.0], np.cumsum((level_counts * powers)[1:])])
-    losses = leaving_counts * powers
-    return LevelCuts(hops, weights, totals[:-1], losses[:-1], float(totals[-1]))
+    broken_weights = leaving_counts * powers
+    return LevelCuts(hops, weights, totals[:-1], broken_weights[:-1], float(totals[-1]))
 
 
 def best_level_cut(
@@ -229,10 +230,10 @@ def best_level_cut(
         The error rate and the PMF, row-major, shape (prod(sizes),).
     """
     cuts = level_cuts(sizes, shifts, epsilon)
-    cut, _ = best_cut(cuts.totals, cuts.losses, cuts.total, delta)
+    cut, _ = best_cut(cuts.totals, cuts.broken_weights, cuts.total, delta)
     last_level = cuts.levels.size if cut is None else cut
-    loss = 0.0 if cut is None else float(cuts.losses[cut])
-    return cut_pmf(cuts.weights, cuts.levels > last_level, loss, delta)
+    broken_weight = 0.0 if cut is None else float(cuts.broken_weights[cut])
+    return cut_pmf(cuts.weights, cuts.levels > last_level, broken_weight, delta)
 
 
 def state_level_cut(question: Question) -> Iterator[ClosedForm]:

@@ -106,7 +106,7 @@ def level_curve(
         both_ways: whether 𝓜 = {μ, -μ}; otherwise 𝓜 = {μ}.
     """
     cuts = level_cuts((order,), _cycle_shifts(order, both_ways), epsilon)
-    return least_delta(cuts.totals, cuts.losses, cuts.total, error_rate)
+    return least_delta(cuts.totals, cuts.broken_weights, cuts.total, error_rate)
 
 
 def state_single_distance(question: Question) -> Iterator[ClosedForm]:

@@ -39,10 +39,10 @@ LN2 = math.log(2.0)
 def count_by_element(
     n: int, mu_bar: int, epsilon: float, cut: tuple[int, ...]
 ) -> tuple[float, float, float]:
-    """Return T, S, and the exposed weight of the shift μ̄, for one cut vector, by a loop."""
+    """Return T, S and the chain weight of one cut vector, by a loop over the elements."""
     weight = [math.exp(-epsilon * math.ceil(k / mu_bar)) for k in range(n + 1)]
     is_cut = [k > 0 and math.ceil(k / mu_bar) >= cut[(k - 1) % mu_bar] for k in range(n + 1)]
-    losses = [
+    broken_weights = [
         sum(
             weight[k]
             for k, target in enumerate(shifted_positions((n + 1,), (mu,)))
@@ -52,8 +52,8 @@ def count_by_element(
     ]
     return (
         sum(w for w, is_empty in zip(weight, is_cut, strict=True) if not is_empty),
-        max(losses),
-        losses[-1],
+        max(broken_weights),
+        broken_weights[-1],
     )
 
 
@@ -71,13 +71,13 @@ def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> t
     cut = cuts.select((cuts.vectors <= grid.heights).any(axis=1))
     if len(cut.totals) == 0:
         return floor, floor
-    law = np.minimum(1.0 / cut.totals, delta / cut.losses).max()
-    chain = np.minimum(1.0 / cut.totals, delta / cut.chain_losses).max()
+    law = np.minimum(1.0 / cut.totals, delta / cut.broken_weights).max()
+    chain = np.minimum(1.0 / cut.totals, delta / cut.chain_weights).max()
     return max(floor, float(law)), max(floor, float(chain))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_totals_and_losses_of_cuts_equal_a_count_by_element(seed):
+def test_totals_and_broken_weights_of_cuts_equal_a_count_by_element(seed):
     rng = np.random.default_rng(seed)
     mu_bar = int(rng.integers(1, 7))
     n = int(rng.integers(mu_bar, 24))
@@ -85,15 +85,18 @@ def test_totals_and_losses_of_cuts_equal_a_count_by_element(seed):
     cut = tuple(int(rng.integers(2, height + 2)) for height in grid.heights)
     cuts = evaluate_cuts(grid, np.array([cut]))
     np.testing.assert_allclose(
-        (cuts.totals[0], cuts.losses[0], cuts.chain_losses[0]),
+        (cuts.totals[0], cuts.broken_weights[0], cuts.chain_weights[0]),
         count_by_element(n, mu_bar, grid.epsilon, cut),
         rtol=1e-12,
     )
-    for vector, total, loss in zip(
-        *(getattr(truncation_cuts(grid), x) for x in ("vectors", "totals", "losses")), strict=True
+    for vector, total, broken_weight in zip(
+        *(getattr(truncation_cuts(grid), x) for x in ("vectors", "totals", "broken_weights")),
+        strict=True,
     ):
         np.testing.assert_allclose(
-            (total, loss), count_by_element(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12
+            (total, broken_weight),
+            count_by_element(n, mu_bar, grid.epsilon, tuple(vector))[:2],
+            rtol=1e-12,
         )
     assert grid.total == pytest.approx(
         count_by_element(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13
@@ -124,7 +127,7 @@ def test_the_search_finds_nearly_all_cuts_that_the_list_finds():
         grid = Grid(n, mu_bar, epsilon)
         listed = best_column_cut(n, mu_bar, epsilon, delta)
         cuts, bound = _search_cuts(grid, delta)
-        _, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
+        _, mass = best_cut(cuts.totals, cuts.broken_weights, grid.total, delta)
         assert bound == pytest.approx(listed.bound, rel=1e-12)
         assert mass <= listed.mass * (1 + 1e-12)
         missed_count += mass < listed.mass * (1 - 1e-12)
@@ -159,7 +162,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
         cuts = evaluate_cuts(grid, list_cut_vectors(n, mu_bar))
         deep = cuts.vectors <= grid.rows
         edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall_columns)
-        values = cut_values(cuts.totals, cuts.chain_losses, delta)
+        values = cut_values(cuts.totals, cuts.chain_weights, delta)
         reached_keys = set()
         for k, value in enumerate(values):
             key = (int(deep[k].sum()), int(deep[k, : grid.tall_columns].sum()), int(edge[k].sum()))

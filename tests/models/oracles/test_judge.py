@@ -215,5 +215,5 @@ def test_the_law_of_a_long_range_is_that_of_the_best_cut_vector():
     grid = Grid(n, 2, epsilon)
     rows = np.arange(2, 60)  # Deeper cuts gain less than the rounding error.
     cuts = evaluate_cuts(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
-    best = np.minimum(1 / cuts.totals, delta / cuts.losses).max()
+    best = np.minimum(1 / cuts.totals, delta / cuts.broken_weights).max()
     assert 1 - law.value == pytest.approx(best, abs=1e-15)
