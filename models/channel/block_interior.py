@@ -1,16 +1,18 @@
-"""Find the private channel with the smallest loss by an interior-point method, one output a block.
+"""Find the private channel with the smallest loss by an interior-point method over output blocks.
 
-It solves the same problem as `workbench.models.channel.program`, faster for many labels. The
-columns of a channel meet only in the row sums, so the system of each step splits into outputs.
+`BlockInteriorPoint(problem).solve(gap)` solves the problem of `workbench.models.channel.program`,
+faster if there are many labels. The columns of a channel meet only in the row sums, so the linear
+system of each step splits into one block for each output.
 
 Notation. v_o is column o of the channel (k labels), c_o its costs, w_o = G v_o the slacks of its
 privacy rows with multipliers z_o, λ = e^ε, and 1 the vector of ones.
 
-    min Σ_o c_o · v_o    s.t.  Σ_o v_o = 1,    w_o = G v_o >= 0 for every output o,
+    min Σ_o c_o · v_o    s.t.  Σ_o v_o = 1,    w_o = G v_o >= 0 for every output o.
 
 The privacy rows G are those of `workbench.models.channel.program` and the same for every output:
-λ v_b - v_a >= 0 for neighbours a and b, or t <= v <= λ t if all pairs are neighbours. With
-multipliers y of the sums and z_o of G, the Newton step towards w z = ν splits into outputs,
+λ v_b - v_a >= 0 for neighbours a and b, or t <= v <= λ t with a variable t for each output if all
+pairs are neighbours. With multipliers y of the sums and z_o of G, the Newton step towards w z = ν
+splits into outputs:
 
     H_o = G' diag(z_o/w_o) G,    H_o dv_o = dy + h_o,    h_o = G'(ν/w_o) - c_o + y,
     (Σ_o H_o⁻¹) dy = 1 - Σ_o v_o - Σ_o H_o⁻¹ h_o,
@@ -19,24 +21,28 @@ where h_o is the right-hand side of output o and Σ_o H_o⁻¹ the k × k Schur 
 lengths and the centring are those of Mehrotra 1992, with the correctors of Gondzio 1996. One
 factorisation serves several correctors, as long as each lengthens the step.
 
-If the loss of the worst input is minimised, the rows Σ_o ℓ_o v_o + s = ω with multipliers π are
-further sums, and c_o = π ∘ ℓ_o (the product entry by entry). In what follows q = (y, -π) are the
-multipliers of all sums, and W_o = [1, ℓ_o] are their coefficients. User-defined linear rows
-Σ_o A_o v_o <= b or = b are further sums as well. A row within one output is a sum over that output
-alone.
+If the loss of the worst label is minimised, the rows Σ_o ℓ_o v_o + r = ω with slacks r and
+multipliers π are further sums, and c_o = π ∘ ℓ_o (the product entry by entry). In what follows
+q = (y, -π) are the multipliers of all sums, and W_o = [1, ℓ_o] are their coefficients. User-defined
+linear rows Σ_o A_o v_o <= b or = b are further sums as well. A row within one output is a sum over
+that output alone.
 
-`workbench.models.channel.block_factors` inverts the blocks without cancellation. If δ > 0,
-`workbench.models.channel.block_slack` adds the slacks of pairs.
-`workbench.models.channel.block_parts` has the columns. `workbench.models.channel.block_sums` has
-the sums over outputs with their multipliers; `self._master` below is this system, which couples the
-outputs. This file only needs sums over outputs, which are K or K × K numbers. After every step the
-multipliers satisfy G'z + Σ W q = c up to a residual. It is refined here, since z/w multiplies the
-rounding of dw.
+The other files of the method, in `workbench.models.channel`:
 
-Words used below. The products are the numbers w z (and slack times multiplier of the sums). Their
-target ν is the value to which a step shall bring them; it falls to 0. The centring is this target
-as a share of the mean product. An affine step has target 0, a corrector changes the targets of a
-direction, and a refinement removes the error that rounding left in a direction.
+* `block_factors` inverts the blocks without cancellation,
+* `block_slack` adds the slacks of pairs if δ > 0,
+* `block_parts` has the columns with their point and direction,
+* `block_sums` has the sums over outputs with their multipliers. `self._master` below is this
+  system, which couples the outputs.
+
+This file only handles sums over outputs, which are K or K × K numbers. After every step the
+multipliers satisfy G'z + W q = c up to a residual. The residual is refined here, since z/w
+multiplies the rounding of dw.
+
+Terms. The products are the numbers w z, and slack times multiplier of the sums. Their target ν is
+the value at which a step aims; it falls to 0. The centring is this target divided by the mean
+product. An affine direction has target 0. A corrector changes the targets of a direction. A
+refinement removes the error that rounding left in a direction. The gap is objective minus bound.
 
 | here             | meaning                                                                       |
 |------------------|-------------------------------------------------------------------------------|
@@ -66,26 +72,28 @@ class BlockLimits:
 
     Attributes:
         max_steps: number of steps after which the method stops.
-        boundary_share: share of the way to the boundary that a step of length near 1 takes.
-        short_boundary_share: the same share for a step of length near 0.
+        boundary_share: share of the way to the boundary that a step takes if this way has a length
+            of at least 1.
+        short_boundary_share: the same share for a way of length near 0; linear in between.
         min_centring: smallest target of the products w z, as a share of their mean.
         max_centring: largest target of the products w z, as a share of their mean.
         max_correctors: largest number of correctors in one step.
-        long_step: correctors stop when a step is this long.
-        min_step_share: a corrector is dropped if the shorter step falls below this share of it.
+        long_step: no corrector is added once both step lengths exceed this.
+        min_step_share: a corrector is dropped if the shorter of the two step lengths falls below
+            this share of its last value.
         lookahead_factor: a corrector looks at the products after a step of length
             lookahead_factor * step + lookahead_offset, at most 1.
         lookahead_offset: the offset in this length.
         low_product: smallest product that a corrector aims at, as a multiple of the target.
         high_product: largest product that a corrector aims at, as a multiple of the target.
-        max_sum_error: residual of a sum at which a point counts as feasible.
+        max_sum_error: a point whose sums are violated by at most this counts as feasible.
         min_refinements: refinements after which `usable_residual` is enough.
         good_residual: residual of multipliers, in units of the largest loss, that ends refinement.
         max_refinements: number of refinements after which refinement ends in any case.
         usable_residual: residual that ends refinement after `min_refinements`.
         max_residual: directions with a larger residual are not used.
         min_step: the method stops when a step would be shorter.
-        max_stale_steps: steps without a better bound after which the method stops.
+        max_stale_steps: the method stops after more than this many steps without a better bound.
     """
 
     max_steps: int = 300
@@ -119,8 +127,9 @@ class BlockPoint:
 
     Attributes:
         masses: channel with masses >= 0, whose rows nearly sum to 1, shape (k, m).
-        multipliers: multipliers of the rows G, shape (rows, m).
-        weights: weights of the inputs if the worst one counts, shape (k,), else None.
+        multipliers: multipliers of the privacy rows G, shape (rows, m).
+        weights: weights of the labels if the loss of the worst label is minimised, shape (k,), else
+            None.
         extra_multipliers: multipliers of the R user-defined rows, <= 0 except for equations,
             shape (R,).
         objective: loss of the channel, in floats.
@@ -153,8 +162,9 @@ class _Best:
         bound: the best lower bound.
         x: variables of the best point; None before a point nearly satisfies all sums.
         z: multipliers of the best bound; None before the first bound.
-        total_weight: sum of the weights of inputs that belongs to `z`.
-        weights: weights of the inputs in the best bound, shape (k,); None with a prior.
+        total_weight: sum of the multipliers of the losses in the best bound; 1 with a prior. The
+            bound is scaled by it, so that the weights sum to 1.
+        weights: weights of the labels in the best bound, shape (k,); None with a prior.
         extra_multipliers: multipliers of the user-defined rows of the best bound.
         stale_steps: steps since the bound last rose.
     """
@@ -172,6 +182,9 @@ class _Best:
 
 class BlockInteriorPoint:
     """The interior-point method on one channel program.
+
+    The losses are shifted and scaled, loss = scaled loss * `_loss_unit` + `_loss_shift`, so that
+    the best constant output has the scaled loss 1.
 
     Args:
         blocks: the channel program.
@@ -202,9 +215,14 @@ class BlockInteriorPoint:
         self._start()
 
     def _start(self) -> None:
-        """Build the columns and sums at a start whose multipliers have about the right size."""
+        """Build the columns and sums at a start whose multipliers have about the right size.
+
+        The product w z is chosen so that the effects G'z of the rows are about as large as the
+        costs.
+        """
         costs = self._setup.costs
         total_effect = self._setup.build_columns().start()[1]
+        # The costs of the worst case are weighted by about 1/k.
         label_count = costs.shape[0] if self._setup.has_worst_case else 1
         scale = max(float(costs.sum()) / label_count, 1e-3) / total_effect
         self._setup = replace(self._setup, scale=scale)
@@ -242,11 +260,11 @@ class BlockInteriorPoint:
         try:
             for iteration in range(_LIMITS.max_steps):
                 self._update_best(best)
-                value, bound = self._unscaled_values(best)
+                objective, bound = self._unscaled_values(best)
                 if self._report is not None:
-                    self._report(iteration, value, bound)
-                size = max(abs(value - loss_floor), abs(bound - loss_floor))
-                if np.isfinite(value) and value - bound <= gap * size:
+                    self._report(iteration, objective, bound)
+                size = max(abs(objective - loss_floor), abs(bound - loss_floor))
+                if np.isfinite(objective) and objective - bound <= gap * size:
                     stop_reason = "optimal"
                     break
                 if deadline.has_passed:
@@ -257,7 +275,7 @@ class BlockInteriorPoint:
                     break
         except KeyboardInterrupt:
             stop_reason = "interrupted"
-        value, bound = self._unscaled_values(best)
+        objective, bound = self._unscaled_values(best)
         state = self._state
         masses = self._columns.label_masses(state.x if best.x is None else best.x)
         multipliers = self._columns.row_multipliers(state.z if best.z is None else best.z)
@@ -266,7 +284,7 @@ class BlockInteriorPoint:
             multipliers=multipliers / best.total_weight * self._loss_unit,
             weights=best.weights,
             extra_multipliers=best.extra_multipliers * self._loss_unit,
-            objective=value,
+            objective=objective,
             bound=bound,
             iterations=iteration,
             seconds=deadline.elapsed_seconds,
@@ -279,20 +297,23 @@ class BlockInteriorPoint:
         return objective, best.bound * self._loss_unit + self._loss_shift
 
     def _update_best(self, best: _Best) -> None:
-        """Compute objective and bound at the point and keep them if they are the best."""
+        """Compute objective and bound at the point and keep them if they are the best.
+
+        The sums and the mean product of the point are stored for the next step.
+        """
         master = self._master
-        self._sums, cost, products, proof = self._columns.measure(master.q)
+        self._sums, cost, products, proof_multipliers = self._columns.measure(master.q)
         self._mean_product = (products + master.complementarity()) / self._product_count
         losses = self._sums[master.inequalities][master.is_loss]
-        value = float(losses.max()) if master.has_losses else cost
-        bound = float(master.limit @ proof)
+        objective = float(losses.max()) if master.has_losses else cost
+        bound = float(master.limit @ proof_multipliers)
         total_weight = float(master.loss_weights.sum()) if master.has_losses else 1.0
         best.stale_steps += 1
         violation = master.max_violation(self._sums)
         # The violation is repaired in the end, at a loss of about one unit for a unit of mass.
-        merit = value + violation
+        merit = objective + violation
         if violation <= _LIMITS.max_sum_error and merit < best.merit:
-            best.objective = value
+            best.objective = objective
             best.merit = merit
             best.x = self._state.x
         if bound / total_weight > best.bound:
@@ -306,12 +327,14 @@ class BlockInteriorPoint:
     def _take_step(self) -> bool:
         """Take one step of Mehrotra's method, with Gondzio's correctors while they lengthen it.
 
-        Returns False if floats allow no step.
+        Returns whether a step was taken. None is taken if rounding makes the direction useless or
+        the step too short.
         """
         master = self._master
         max_residual = _LIMITS.max_residual
         try:
             master.factorize(self._columns.factorize())
+            # A larger diagonal shift makes the factors more stable, at the price of refinements.
             while not (
                 self._solve_affine() <= max_residual and self._solve_centred() <= max_residual
             ):
@@ -332,8 +355,8 @@ class BlockInteriorPoint:
 
     def _add_correctors(self) -> None:
         """Add correctors to the direction while they lengthen the steps."""
-        low = _LIMITS.low_product * self._aim
-        high = _LIMITS.high_product * self._aim
+        low = _LIMITS.low_product * self._target_product
+        high = _LIMITS.high_product * self._target_product
         steps = np.minimum(self._max_steps(), 1.0)
         for _ in range(_LIMITS.max_correctors):
             if steps.min() > _LIMITS.long_step:
@@ -361,7 +384,7 @@ class BlockInteriorPoint:
         return self._refine(self._columns.start_direction(self._master.q))
 
     def _solve_centred(self) -> float:
-        """Compute Mehrotra's direction and return its residual.
+        """Compute Mehrotra's direction from the affine one and return its residual.
 
         The affine direction predicts how far the products can fall, which gives the target.
         """
@@ -370,8 +393,9 @@ class BlockInteriorPoint:
         predicted_sum = predicted_sum + self._master.complementarity_after(*steps)
         ratio = max(predicted_sum, 0.0) / self._product_count / self._mean_product
         centring = min(max(ratio**3, _LIMITS.min_centring), _LIMITS.max_centring)
-        self._aim = self._mean_product * centring
-        return self._correct(Target(1.0, 1.0, self._aim, self._aim))
+        aim = self._mean_product * centring
+        self._target_product = aim
+        return self._correct(Target(primal=1.0, dual=1.0, low=aim, high=aim))
 
     def _correct(self, target: Target) -> float:
         """Change the target products of the direction and return its residual."""
@@ -385,15 +409,16 @@ class BlockInteriorPoint:
     ) -> float:
         """Refine the direction while its residual at least halves, and return the residual.
 
-        The argument `sums` has the sums Σ_o W_o' H_o⁻¹ r_o of the residual r of the direction.
+        The argument `sums` has the sums Σ_o W_o' H_o⁻¹ r_o of the residual r of the direction. It
+        ends early at a residual of at most `good_residual`.
         """
         master = self._master
         last_residual = np.inf
-        lack = master.residuals(self._sums)
+        point_residuals = master.residuals(self._sums)
         for turn in range(_LIMITS.max_refinements + 1):
             added_q = master.refine_direction(self._sum_residuals - sums)
             dx_sums, multiplier_residual = self._columns.refine_direction(added_q, master.d_q)
-            self._sum_residuals = lack - dx_sums
+            self._sum_residuals = point_residuals - dx_sums
             equation_residual = float(np.abs(self._sum_residuals[master.equations]).max())
             residual = max(multiplier_residual, equation_residual)
             has_min_turns = turn >= _LIMITS.min_refinements
@@ -407,6 +432,6 @@ class BlockInteriorPoint:
         return float(residual)
 
     def _max_steps(self) -> Vector:
-        """Return the longest step of values (w, slacks) and of multipliers, shape (2,)."""
+        """Return the longest steps of the values (w, slacks) and of the multipliers, shape (2,)."""
         steps = [self._columns.max_steps(), self._master.max_steps()]
         return np.asarray(np.min(steps, axis=0))

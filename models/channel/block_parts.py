@@ -1,17 +1,19 @@
-"""State the problem of the interior-point method for channels, and hold its points and steps.
+"""Store the problem, the current point and the current step of the interior-point channel solver.
 
-The method is `workbench.models.channel.block_interior`. `BlockProblem` is the input. `BlockSetup`
+The solver is `workbench.models.channel.block_interior`. `BlockProblem` is its input. `BlockSetup`
 decides which sums over outputs exist and at which positions they stand. `BlockColumns` has the
 current point and the current direction.
 
-Notation, as in `block_interior`. A column of the channel is one output o, which is one block of the
-program. It has the masses v_o of the k labels; x holds the variables of all blocks. w = G x > 0 are
-the slacks of the privacy rows G, and z > 0 their multipliers. The products w z fall to 0 on the way
-to the optimum. q are the K multipliers of the sums Σ_o W_o' x_o over outputs (W' is the transpose
-of W): first the row sums, then the losses (worst case only), user-defined rows and slacks.
-H_o = G' diag(z/w) G is the matrix of block o, and h_o the right-hand side of its equation
-H_o dx_o = W_o dq + h_o. A residual is the amount by which a point or a direction misses an
-equation.
+Notation, as in `block_interior`. The channel has k labels (its rows) and m outputs (its columns).
+The column of output o, with the masses v_o of the k labels, is one block of the program; x holds
+the variables of all blocks. G x >= 0 are the privacy rows. w = G x > 0 are their slacks and z > 0
+their multipliers. The products w z fall to 0 on the way to the optimum.
+
+q are the multipliers of the K sums Σ_o W_o' x_o over outputs (W' is the transpose of W). The sums
+are those of the masses of each label, the losses (worst case only), the user-defined rows, and the
+slacks s of v[first] <= ratio v[second] + s (δ > 0 only). H_o = G' diag(z/w) G is the matrix of
+block o, and h_o the right-hand side of its equation H_o dx_o = W_o dq + h_o. A residual is the
+amount by which a point or a direction misses an equation.
 
 Another kind of sum needs an entry in `BlockSetup.extra_sums`, its positions (as `loss_sums`) and
 its limit in `BlockSetup.build_sums`.
@@ -39,7 +41,7 @@ from workbench.solvers.arrays import Flags, Positions, Vector
 
 @dataclass(frozen=True, eq=False)
 class BlockProblem:
-    """A channel program whose blocks are the outputs.
+    """A channel program whose blocks are the outputs, for k labels and m outputs.
 
     Attributes:
         losses: loss of every output for every label, shape (k, m).
@@ -49,7 +51,8 @@ class BlockProblem:
         second: second labels of the rows, shape (rows,), or None.
         ratios: ratios of the rows, shape (rows,), or (1,) for all pairs.
         delta: limit of the sum of each row's slacks, shape (rows,), or one number for all rows.
-        is_stated: whether each mass may be positive if delta > 0, shape (k, m). None for all.
+        is_stated: whether each mass may be positive, shape (k, m); only used if delta > 0. None for
+            all.
         extra_rows: user-defined linear rows in M, with one column for each label and output, label
             by label; shape (R, k m). None for none.
         extra_limits: limits of the user-defined rows, shape (R,).
@@ -70,12 +73,11 @@ class BlockProblem:
 
 
 class BlockState(NamedTuple):
-    """A point of the columns.
-
+    """A point of the columns. Its arrays have one column for each output, or are flat if δ > 0.
     Attributes:
         x: variables of the blocks.
-        w: rows G x.
-        z: multipliers of the rows.
+        w: slacks w = G x of the privacy rows.
+        z: multipliers of the privacy rows, in the shape of w.
     """
 
     x: Vector
@@ -84,13 +86,13 @@ class BlockState(NamedTuple):
 
 
 class BlockDirection(NamedTuple):
-    """A direction of the columns.
+    """A direction of the columns: how x, w and z change in a step of length 1.
 
     Attributes:
         x: change of x.
         w: change of w.
         z: change of z.
-        residual: remaining violation of the equations of the multipliers.
+        residual: remaining violation of the equations of the multipliers, in the shape of x.
     """
 
     x: Vector
@@ -101,12 +103,12 @@ class BlockDirection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockSetup:
-    """The data from which the columns and the sums are made.
+    """The problem in scaled costs, from which the columns and the sums are built.
 
     Attributes:
         problem: the channel program.
         costs: scaled costs of the masses, with the labels in the order of `problem`, shape (k, m).
-        scale: product w z at the start.
+        scale: product w z of every privacy row at the start.
     """
 
     problem: BlockProblem
@@ -115,14 +117,14 @@ class BlockSetup:
 
     @property
     def has_worst_case(self) -> bool:
-        """Check whether the largest loss counts, so that losses are summed."""
+        """Check whether the loss of the worst label is minimised, so that losses are summed."""
         return self.problem.prior is None
 
     @cached_property
     def order(self) -> BandedOrder | None:
-        """Return the privacy rows of a graph, in a banded order of the labels.
+        """Return the labels in an order that makes each H_o a band matrix.
 
-        None if all pairs of labels are neighbours, or if δ > 0.
+        It is None if all pairs of labels are neighbours, or if δ > 0.
         """
         problem = self.problem
         if problem.first is None or problem.second is None or np.any(problem.delta):
@@ -131,11 +133,11 @@ class BlockSetup:
 
     @cached_property
     def extra_sums(self) -> sp.csr_array | None:
-        """Return the coefficients of the sums other than Σ_o v_o = 1 and the sums of slacks.
+        """Return the coefficients of the sums of losses and of the user-defined rows.
 
-        They are first the loss of each label (worst case only), then the user-defined rows. The
-        matrix has one column for each label and output, label by label, shape (R, k m). It is None
-        if there are no such sums.
+        The losses of the k labels come first (worst case only). The matrix has one row for each sum
+        and one column for each label and output, label by label. It is None if there are no such
+        sums.
         """
         user_rows = self.problem.extra_rows
         if not self.has_worst_case:
@@ -154,7 +156,7 @@ class BlockSetup:
         if problem.first is None or problem.second is None or not np.any(problem.delta):
             return None
         k, m = self.costs.shape
-        first_labels = np.empty(0, dtype=int)
+        first_labels = np.empty(0, dtype=int)  # The first label of each extra sum.
         if self.extra_sums is not None:
             first_labels = self.extra_sums.indices[self.extra_sums.indptr[:-1]] // m
         return SumLayout(k, problem.first, problem.second, problem.ratios, first_labels)
@@ -210,7 +212,7 @@ class BlockSetup:
         return self.problem.is_stated
 
     def build_columns(self) -> BlockColumns:
-        """Build the columns of all outputs, at their start."""
+        """Build the columns of all outputs at the starting point."""
         k, m = self.costs.shape
         cells = np.arange(self.costs.size).reshape(self.costs.shape)
         share = np.ones((k, 1)) / m
@@ -235,16 +237,26 @@ class BlockSetup:
 class BlockColumns:
     """The columns of a channel, one for each output, with their point and direction.
 
+    Each step calls the methods in this order:
+
+    1. `measure`, then `factorize` at the point,
+    2. `start_direction`, then `refine_direction` with the multipliers of the sums, repeatedly,
+    3. any number of times `correct_direction` and `refine_direction`; `undo_correction` restores
+       the direction before the last correction,
+    4. `take_step`.
+
+    `max_steps` and `complementarity_after` examine the current direction.
+
     Args:
         factors: the factors of the blocks.
         costs: costs of the masses in the order of the factors, shape (k, outputs).
         share: masses at the start, shape (k, 1).
-        scale: product w z at the start.
+        scale: product w z of every privacy row at the start.
 
     Attributes:
         x: variables of the blocks.
-        w: rows G x.
-        z: multipliers of the rows.
+        w: slacks w = G x of the privacy rows.
+        z: multipliers of the privacy rows, in the shape of w.
     """
 
     def __init__(
@@ -262,15 +274,15 @@ class BlockColumns:
         self.z = scale / self.w
 
     def state(self) -> BlockState:
-        """Return the point. Its arrays are never changed."""
+        """Return the current point. Later steps make new arrays and leave these unchanged."""
         return BlockState(self.x, self.w, self.z)
 
     def start(self) -> tuple[Vector, float, int]:
-        """Return the facts about the starting point that the method needs.
+        """Return the sums, the effect of unit products, and the number of rows at the start.
 
         Returns:
-            The sums, shape (K,); the sum of |G' (1/w)| over all masses, which tells the size of the
-            multipliers; and the number of rows of G in all blocks.
+            The sums over outputs, shape (K,); the sum of |G' (1/w)| over all masses, by which the
+            solver chooses the size of the multipliers; and the number of rows of G in all blocks.
         """
         effects = self._factors.apply_adjoint(1 / self.w)
         total_effect = float(np.abs(self._factors.label_masses(effects)).sum())
@@ -293,22 +305,26 @@ class BlockColumns:
         return self._factors.row_multipliers(z)
 
     def measure(self, q: Vector) -> tuple[Vector, float, float, Vector]:
-        """Measure the point.
+        """Compute the sums, the cost, and the optimality measures of the current point.
 
         Args:
             q: multipliers of the sums, shape (K,).
 
         Returns:
-            The sums, shape (K,); the cost Σ costs x; the total w · z of the products; and
-            multipliers of the sums with which z proves a lower bound, shape (K,).
+            The sums over outputs, shape (K,); the cost Σ costs x; the total w · z of the products;
+            and multipliers of the sums with which z proves a lower bound, shape (K,).
         """
         cost = float((self._costs * self.x).sum())
-        proof = self._factors.min_reduced_costs(self._costs, self.z, q)
+        proof_multipliers = self._factors.min_reduced_costs(self._costs, self.z, q)
         products = float((self.w * self.z).sum())
-        return self._factors.sum_outputs(self.x), cost, products, proof
+        return self._factors.sum_outputs(self.x), cost, products, proof_multipliers
 
     def factorize(self) -> Vector:
-        """Factor the blocks and return their part of the Schur complement, shape (K, K)."""
+        """Factor the matrices H_o at the point.
+
+        Returns:
+            Their part Σ_o W_o' H_o⁻¹ W_o of the Schur complement, shape (K, K).
+        """
         self._scalings = self.z / self.w
         self._factors.factorize(self.x, self.w, self.z)
         return self._factors.schur_complement()
@@ -323,11 +339,11 @@ class BlockColumns:
             The sums Σ_o W_o' H_o⁻¹ h_o, shape (K,). They are part of the right-hand side of the
             equations that couple the outputs (the Schur complement).
         """
-        slack = self._costs - self._factors.spread_multipliers(q, self._outputs)
-        self._residual = slack - self._factors.apply_adjoint(self.z)
+        reduced_costs = self._costs - self._factors.spread_multipliers(q, self._outputs)
+        self._point_residual = reduced_costs - self._factors.apply_adjoint(self.z)
         no_x = np.zeros_like(self.x)
         no_w = np.zeros_like(self.w)
-        self._direction = BlockDirection(no_x, no_w, -self.z, -slack)
+        self._direction = BlockDirection(no_x, no_w, -self.z, -reduced_costs)
         return self.solve_residual()
 
     def correct_direction(self, target: Target) -> Vector:
@@ -339,7 +355,7 @@ class BlockColumns:
         Returns:
             The sums Σ_o W_o' H_o⁻¹ h_o, with the change of h_o in place of h_o, shape (K,).
         """
-        self._saved = self._direction
+        self._uncorrected_direction = self._direction
         x, w, z, residual = self._direction
         corrections = target.product_corrections(self.w, w, self.z, z) / self.w
         residual = residual + self._factors.apply_adjoint(corrections)
@@ -347,22 +363,22 @@ class BlockColumns:
         return self.solve_residual()
 
     def undo_correction(self) -> None:
-        """Take the last correction back."""
-        self._direction = self._saved
+        """Restore the direction before the last correction."""
+        self._direction = self._uncorrected_direction
 
     def refine_direction(
         self,
         added_q: Vector,
         d_q: Vector,
     ) -> tuple[Vector, float]:
-        """Add the effect of multipliers of sums to the direction.
+        """Change dx, dw and dz after a change of dq, so that the residual falls.
 
         Args:
-            added_q: multipliers that were added, shape (K,).
-            d_q: all multipliers of the direction, shape (K,).
+            added_q: the change of dq, shape (K,).
+            d_q: dq after this change, shape (K,).
 
         Returns:
-            The sums of dx, shape (K,), and the largest residual of the multipliers.
+            The sums of dx over outputs, shape (K,), and the largest residual of the multipliers.
         """
         x, w, z, residual = self._direction
         # Both parts are solved at once, since either alone is far larger than their sum.
@@ -371,7 +387,7 @@ class BlockColumns:
         row_step = self._factors.apply_rows(step)
         z = z - self._scalings * row_step
         sum_effects = self._factors.spread_multipliers(d_q, self._outputs)
-        residual = sum_effects + self._factors.apply_adjoint(z) - self._residual
+        residual = sum_effects + self._factors.apply_adjoint(z) - self._point_residual
         self._direction = BlockDirection(x + step, w + row_step, z, residual)
         sums = self._factors.sum_outputs(self._direction.x)
         return sums, float(np.abs(residual).max())
@@ -389,7 +405,7 @@ class BlockColumns:
         primal: float,
         dual: float,
     ) -> float:
-        """Compute w · z after steps.
+        """Compute w · z after steps along the direction, without taking them.
 
         Args:
             primal: step length of w.
