@@ -1,21 +1,22 @@
-"""Find the column of a channel with the smallest reduced cost, for every output.
+"""Find, for every output of a channel, the column of masses with the smallest reduced cost.
 
-With it a caller can prove a lower bound on the loss of channels under convex bounds.
+These columns show where tangents of convex privacy bounds are missing. With the tangents at these
+columns a caller proves a lower bound on the loss.
 
 Notation. M[y,o] is the channel, with k labels y and m outputs o. c[y,o] are the costs. Bound b says
 Σ_o φ_b(M[i,o], M[j,o]) <= L_b for two labels i and j; φ_b is its term
 (`workbench.models.convex.requirements`), L_b its limit and λ_b its multiplier. v_y is the
 multiplier of the row Σ_o M[y,o] = 1, and τ the weight of the barrier.
 
-A column x of masses, one for each label, has at output o the reduced cost
+A column x of masses x_y, one for each label, has at output o the reduced cost
 
     h_o(x) = Σ_y (c[y,o] - v_y) x_y + Σ_b λ_b φ_b(x_i, x_j)
 
 It is convex and homogeneous of degree 1. Let x minimise h_o(x) - τ Σ_y ln x_y over Σ_y x_y = 1.
 With the tangents of φ_b at x in place of φ_b, every reduced cost of a label at output o is at least
 min h_o - k τ. Tangents at the masses of an interior-point method have this property only for
-outputs of positive mass. Newton's method minimises the barrier function for all outputs at once,
-with steps that lower it, while τ falls.
+outputs of positive mass. Newton's method minimises the barrier function for all outputs at once.
+Every step lowers it, and τ falls from one round of steps to the next.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ class PricingLimits:
     Attributes:
         first_barrier: τ before the first decrease, divided by the range (largest minus smallest)
             of the costs.
-        barrier_factor: factor by which τ falls, below 1.
+        barrier_factor: factor below 1 by which τ is multiplied in every round.
         steps: largest number of Newton steps for each τ but the last.
         last_steps: largest number of Newton steps for the last τ.
-        min_decrease: a step that promises a decrease below this multiple of τ is the last for τ.
+        min_decrease: τ gets no further step after one that promises a decrease below this times τ.
         function_noise: relative rounding error of the barrier function.
         boundary_share: share of the way to the boundary that a step takes.
         armijo_share: share of the promised decrease that a step must reach (Armijo's rule).
-        max_halvings: halvings of a step; a step that still fails is not taken.
-        min_ratio: ratios of a step to x below this count as this, so that they can divide.
+        max_halvings: largest number of halvings of a step; a step that still fails is not taken.
+        min_ratio: a smaller ratio of a step to x counts as this, since it divides a number.
     """
 
     first_barrier: float = 0.1
@@ -92,15 +93,17 @@ class _ColumnCosts:
         self._weights = multipliers[:, None] * self._bounds.limits
 
     def slopes(self, x: Vector) -> tuple[Vector, Vector]:
-        """Compute the gradient of h, shape (k, m), and λ_b times the second derivative of φ_b.
+        """Compute the gradient of h, and the second derivatives of its terms.
 
-        The second derivatives are those in x_i, shape (bounds, m).
+        Returns:
+            The gradient, shape (k, m), and λ_b times the second derivative of φ_b in x_i, shape
+            (bounds, m).
         """
-        _, a, b, w = self._bounds.evaluate(x[self.i], x[self.j])
+        _, i_slopes, j_slopes, i_curvatures = self._bounds.evaluate(x[self.i], x[self.j])
         gradient = self._costs.copy()
-        np.add.at(gradient, self.i, self._weights * a)
-        np.add.at(gradient, self.j, self._weights * b)
-        return gradient, self._weights * w
+        np.add.at(gradient, self.i, self._weights * i_slopes)
+        np.add.at(gradient, self.j, self._weights * j_slopes)
+        return gradient, self._weights * i_curvatures
 
     def barrier_value(
         self,
@@ -109,8 +112,9 @@ class _ColumnCosts:
     ) -> Vector:
         """Compute h_o(x) - τ Σ_y ln x_y, shape (m,)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            costs = (self.slopes(x)[0] * x).sum(axis=0)
-            return np.asarray(costs - tau * np.log(x).sum(axis=0))
+            # h is homogeneous of degree 1, so it is its gradient times x (Euler).
+            reduced_costs = (self.slopes(x)[0] * x).sum(axis=0)
+            return np.asarray(reduced_costs - tau * np.log(x).sum(axis=0))
 
 
 def find_cheapest_columns(
@@ -127,7 +131,7 @@ def find_cheapest_columns(
         final_barrier: the last τ > 0, in units of the costs.
 
     Returns:
-        Masses > 0 with sum 1 for each output, shape (k, m).
+        The columns x: masses > 0 with sum 1 for each output, shape (k, m).
     """
     k, m = costs.shape
     column_costs = _ColumnCosts(costs, active_bounds)
@@ -151,16 +155,17 @@ def _take_newton_step(
 
     Returns the new masses, shape (k, m), and the largest promised decrease divided by τ.
     """
-    gradient, w = column_costs.slopes(x)
-    hessian = _hessian(column_costs.i, column_costs.j, x, w, tau)
+    gradient, curvatures = column_costs.slopes(x)
+    hessian = _hessian(column_costs.i, column_costs.j, x, curvatures, tau)
     gradient = gradient - tau / x
-    # Rows and columns are scaled by x, where the matrix is near τ.
+    # Rows and columns are scaled by x, so that the diagonal is at least 1 in units of τ.
     right_sides = np.stack([gradient, np.ones_like(x)], axis=-1).transpose(1, 0, 2)
     scale = x.T[:, :, None]
     scaled_hessian = hessian.transpose(2, 0, 1) * (scale * x.T[:, None, :]) / tau
     solutions = np.linalg.solve(scaled_hessian, right_sides * scale / tau) * scale
     newton = solutions[..., 0]
     ones = solutions[..., 1]
+    # The multiple of H⁻¹ 1 keeps the sum of the masses of each output.
     step = -(newton - ones * (newton.sum(1) / ones.sum(1))[:, None]).T
     boundary_ratio = np.maximum(-(step / x).min(axis=0), _LIMITS.min_ratio)
     length = np.minimum(1.0, _LIMITS.boundary_share / boundary_ratio)
@@ -186,7 +191,8 @@ def _hessian(
 ) -> Vector:
     """Compute the second derivative of the barrier function, shape (k, k, m).
 
-    The argument w has the weighted second derivatives of the bounds in x_i, shape (bounds, m).
+    The argument w has the weighted second derivatives of the bounds in x_i, shape (bounds, m). A
+    homogeneous term has the second derivative w (dx_i - r dx_j)² with r = x_i / x_j.
     """
     k, m = x.shape
     r = x[i] / x[j]

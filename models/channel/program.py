@@ -1,5 +1,8 @@
 """State the linear program of the private channel with the smallest loss, for finite labels.
 
+`ChannelModel(labels, outputs, prior, loss).program` is the program, and `ChannelModel.values` gives
+its parameters ε and δ. The program is linear, or mixed-integer for pdp with δ.
+
 M[y,o] is the probability of the output o at the label y, p the prior of the labels, ℓ the loss, k
 the number of labels, m the number of outputs and d(y,y') a distance of labels. s, t, b and z are
 further variables; dp and pdp are the notions (ε, δ)-DP and (ε, δ)-PDP. (2) is the linear program of
@@ -7,14 +10,14 @@ the paper "Regression with Label Differential Privacy" (Ghazi et al. 2022).
 
     min Σ_y p_y Σ_o M[y,o] ℓ(o,y)   s.t.  M >= 0, Σ_o M[y,o] = 1, and the privacy rows:          (2)
 
-    pure, all pairs     t_o <= M[y,o] <= e^ε t_o            one column variable: 2 k m rows instead
-                                                            of k (k-1) m
+    pure, all pairs     t_o <= M[y,o] <= e^ε t_o            one variable t_o for each output: 2 k m
+                                                            rows instead of k (k-1) m
     pure, a graph       M[y,o] <= e^ε M[y',o]               for both orders of every neighbouring
                                                             pair
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]     a graph with a budget for each pair; on
-                                                            a line the consecutive labels
-                                                            suffice, their budgets add up
-    several bounds      no rows here: both orders of every pair get tangents, which
+                                                            a line the pairs of consecutive labels
+                                                            suffice, because their budgets add up
+    several bounds      no rows here: both orders of every pair get tangents of the bounds, which
                         `workbench.models.convex.tangent_program` adds as they are needed
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ
                         for both orders of every pair
@@ -71,12 +74,12 @@ if TYPE_CHECKING:
     from workbench.models.convex.tangent_program import Comparisons
 
 
-# Smaller losses are 0 in the rows of the program, because solvers would drop them.
+# In rows of the program, losses below this are stated as 0, because solvers would drop them.
 _MIN_ROW_LOSS = 1.1e-9
-# Larger losses are stated as this. No good channel publishes such an output.
+# A larger loss is stated as this. No good channel publishes such an output.
 _MAX_STATED_LOSS = 1e12
 
-Pairs = tuple[tuple[int, int], ...]
+Pairs = tuple[tuple[int, int], ...]  # Pairs of label positions.
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "honest")
@@ -111,8 +114,8 @@ class ChannelModel:
         requires: the bound that the notion with δ requires.
         minimise: "loss", or "delta" for a given max_loss.
         scale: the program is solved in units of 1/scale of probability.
-        unit: factor from `loss` to the objective. The program is solved in `loss`, whose values
-            should be near 1 where they matter.
+        unit: the objective is the loss times this, plus `shift`. The program is solved in `loss`,
+            whose values should be near 1 where they matter.
         shift: constant that is added to the objective, in units of the objective.
         support: whether each mass may be positive, shape (k, m). None for all. A support restricts
             the program. Its dual values bound the unrestricted optimum if all reduced costs are
@@ -195,7 +198,8 @@ class ChannelModel:
         """Return the losses that a solver gets, shape (k, m), and the upper bounds of M.
 
         The losses are weighted by the prior, if there is one. Losses in rows are 0 if they are so
-        small that a solver would drop them; repair and bound use the original losses.
+        small that a solver would drop them; repair and bound use the original losses. The upper
+        bounds are the number 1, or a table with 0 for masses that must be 0, shape (k, m).
         """
         is_allowed = np.isfinite(self.loss)
         losses = np.where(is_allowed, self.loss, 0.0)
@@ -250,6 +254,7 @@ class ChannelModel:
                 continue
             s = cp.Variable((first.size, m), name=f"s_{group}", bounds=[0, 1])
             if self.requires == MASS_ABOVE_RATIO:
+                # b = 1 allows M[y,o] to exceed the ratio; then s >= M[y,o] counts against δ.
                 b = cp.Variable((first.size, m), name=f"b_{group}", boolean=True)
                 rows += [excess <= b, M[first, :] + b - 1 <= s]
             elif self.stated_comparisons is None:
@@ -315,7 +320,7 @@ class ChannelModel:
         name: str,
         M: Any,
     ) -> list[Any]:
-        """Return the rows of one named constraint."""
+        """Return the rows of one named constraint (see the table of the module header)."""
         k, m = self.loss.shape
         if name == "unbiased":
             return [M @ self.outputs == self.labels]
@@ -324,8 +329,9 @@ class ChannelModel:
         if name == "honest":
             diagonal = M[np.arange(k), self._outputs_of_labels()]
             return [diagonal >= M[:, o] for o in range(m)]
+        # Masses are compared along the outputs (axis 1) or along the labels (axis 0).
         axis = int(name == "row-monotone")
-        # The signed distances (k, m) rise along the axis.
+        # The signed distances (k, m) rise along the axis, and are 0 where label and output agree.
         sign = 1 if axis else -1
         distances = (self.outputs[None, :] - self.labels[:, None]) * sign
         rising_cells = np.argwhere(np.delete(distances, 0, axis) <= 0)
