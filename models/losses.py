@@ -1,9 +1,11 @@
-"""Named losses ℓ(o, y) of publishing o for the label y, for every model, oracle and mechanism.
+"""Compute the named losses ℓ(o, y) of publishing the output o for the label y.
 
-`parse_loss` answers which loss a name such as "pinball:0.9" means. The paper of the last column is
-Ghazi et al. 2022, "Regression with Label Differential Privacy". A new loss needs an entry in LOSSES
-(and in _KINDS_WITHOUT_PARAMETER, or a check in `parse_loss`), a formula in `Loss.__call__`, and a
-row in this table.
+>>> parse_loss("pinball:0.9")([1.0, 3.0], 2.0)  # outputs 1 and 3, label 2
+array([0.9, 0.1])
+
+The paper of the last column is Ghazi et al. 2022, "Regression with Label Differential Privacy". A
+new loss needs an entry in LOSSES (and in _KINDS_WITHOUT_PARAMETER, or a check in `parse_loss`), a
+formula in `Loss.__call__`, and a row in this table.
 
 | name             | ℓ(o, y)                                     | paper (Sec. 2)              |
 |------------------|---------------------------------------------|-----------------------------|
@@ -99,16 +101,17 @@ class Loss:
             return np.asarray(np.where(o <= y, tau * (y - o), (1 - tau) * (o - y)))
         if self.kind == "huber":
             r = np.abs(o - y)
+            # With min(r, h) in place of h, both cases are h (r - h/2).
             h = np.minimum(r, float(self.parameter or 0.0))
             return np.asarray(h * (r - h / 2))
         if (y < 0).any():
             raise ValueError(f"labels must be >= 0 for the loss {self.kind}. Got {y.min():g}.")
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.kind == "poisson":
-                value = o - np.where(y > 0, y * np.log(o), 0.0)
+                losses = o - np.where(y > 0, y * np.log(o), 0.0)
             else:
-                value = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
-        return np.where(o < 0, np.inf, value)
+                losses = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
+        return np.where(o < 0, np.inf, losses)
 
     def matrix(
         self,
@@ -126,7 +129,7 @@ class Loss:
         return self(o[None, :], y[:, None])
 
     def deviance_constant(self, labels: ArrayLike) -> Vector:
-        """Compute y log y - y, which the deviance adds to the Poisson log loss.
+        """Compute y log y - y, the difference of the losses poisson-deviance and poisson.
 
         Args:
             labels: labels y, any shape.
@@ -140,10 +143,10 @@ class Loss:
 
 
 def parse_loss(name: str | Loss) -> Loss:
-    """Parse the name of a loss.
+    """Return the loss with a name.
 
     Args:
-        name: a name such as "squared" or "pinball:0.9", or a loss, which is returned.
+        name: a name such as "squared" or "pinball:0.9", or a loss, which is returned unchanged.
 
     Raises:
         ValueError: the name is unknown, or its parameter is outside its range.

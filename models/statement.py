@@ -1,13 +1,26 @@
 """Build a `Program` from a model in a subset of CVXPY's language, without loading CVXPY.
 
 Loading CVXPY takes half a second, longer than many of the solves, and its compilation takes longer
-than building the program here. A model is stated once, in a language that is passed to it: `cvxpy`,
-or this module, which has the same names for the operations that models need. The tests compare the
-programs entry by entry. Both languages order variables and parameters by their first use, put
-equations before inequalities, and state a largest value by its epigraph.
+than building the program here. A model is a function of a language: the module `cvxpy`, or this
+module, which has the same names for the operations that models need.
 
-    affine expression     Σ value · parameter · x[column],  over terms and over the last axis of
-                          their arrays
+    def state_problem(cp):
+        x = cp.Variable(3, name="x", bounds=[0, 1])
+        epsilon = cp.Parameter(name="epsilon")
+        return cp.Problem(cp.Minimize(cp.sum(x)), [x[0] >= epsilon * x[1]])
+
+    program = build_program(state_problem, "example", without_cvxpy=True)
+
+The tests compare the programs of both languages entry by entry. Both order variables and parameters
+by their first use, put equations before inequalities, and state a largest value by its epigraph (a
+variable that is at least every value).
+
+An affine expression is a list of terms. Each entry of the expression is
+
+    Σ value · parameter[entry] · x[column],  over the terms and over the last axis of their arrays.
+
+For example, with Variable x of length 3, `2.0 * x[1]` has the one term (variable x, column [1],
+value 2, no parameter).
 
 Another operation needs a function or a method of `Affine` here, with the name that it has in CVXPY.
 """
@@ -56,15 +69,16 @@ def build_program(
 
 
 class Term(NamedTuple):
-    """A summand of an affine expression.
+    """A summand of an affine expression: n products for each of its entries.
 
-    Arrays broadcast to (*shape, n) for an expression of this shape; a number stands for all.
+    The arrays broadcast to (*shape, n), where `shape` is the shape of the expression. A number
+    stands for an array of equal numbers.
 
     Attributes:
         variable: the variable, or None for a constant.
         column: numbers of the columns of the variable, from 0 in Fortran order.
-        value: coefficients.
-        parameter: the parameter that multiplies them, or None.
+        value: coefficients of the products.
+        parameter: the parameter that multiplies the coefficients, or None.
         entry: numbers of the entries of the parameter, from 0 in Fortran order.
     """
 
@@ -104,17 +118,17 @@ class Affine:
         shape: Ints,
         change: Callable[[Any], Any],
     ) -> Affine:
-        """Return the expression with all arrays of its terms changed alike.
+        """Return the expression with its entries rearranged or summed.
 
         Args:
             shape: shape of the result.
             change: function that maps an array of shape (*self.shape, n) to one of shape
-                (*shape, n), by the same rule for every array.
+                (*shape, n'), by the same rule for every array of a term.
         """
 
         def change_part(part: Any, last_axis: Ints) -> Any:
             if not isinstance(part, np.ndarray):
-                return part
+                return part  # A number stands for all entries, also after the change.
             return change(np.broadcast_to(part, self.shape + last_axis))
 
         terms = []
@@ -145,7 +159,9 @@ class Affine:
             )
         multiplier = _to_affine(factor)
         if any(term.variable for term in multiplier.terms):
+            # The factor that has variables becomes the left one.
             return multiplier * self
+        # A factor without variables is one table of numbers or one parameter.
         ((_, _, number, parameter, parameter_entry),) = multiplier.terms
         has_parameter = any(term.parameter for term in self.terms)
         assert parameter is None or not has_parameter, "a product of parameters is not affine"
@@ -199,7 +215,7 @@ class Parameter(Affine):
 
 
 class Variable(Affine):
-    """Columns of the program, as in CVXPY.
+    """Unknowns of the program, one column for each entry, as in CVXPY.
 
     Args:
         shape: shape, or length of a vector.
@@ -209,7 +225,8 @@ class Variable(Affine):
         boolean: whether the columns must be 0 or 1.
 
     Attributes:
-        epigraph_row: row that makes the variable the largest value of an expression, or None.
+        epigraph_row: row that makes the variable at least the largest value of an expression; None
+            for an ordinary variable.
     """
 
     epigraph_row: Row | None = None
@@ -236,7 +253,7 @@ class Row:
         expression: left side of the rows.
         equal: whether the rows are equations.
         label: name of their block in the program. None until it is set.
-        is_user_constraint: whether a user defined the rows; reports of conflicts name them.
+        is_user_constraint: whether a user defined the rows. Reports of conflicts then name them.
     """
 
     expression: Affine
@@ -301,14 +318,15 @@ def multiply(table: Vector, expression: Affine) -> Affine:
 
 
 def max(expression: Affine) -> Affine:
-    """Return the largest entry of numbers times masses, as `cvxpy.max`.
+    """Return a variable that is at least every entry of an expression, as `cvxpy.max`.
 
-    It is a variable whose bounds contain all possible values.
+    Its bounds contain all values that the largest entry can have.
 
     Args:
-        expression: numbers times masses in [0, 1] with sum 1.
+        expression: products of numbers with masses in [0, 1] with sum 1.
     """
     numbers = expression.terms[0].value
+
     sums = [
         np.cumsum(part, axis=-1) for part in (np.minimum(numbers, 0.0), np.maximum(numbers, 0.0))
     ]
@@ -328,9 +346,9 @@ def Minimize(expression: Affine) -> Affine:
 
 
 class _Section:
-    """The numbers of one section of a program's data.
+    """The numbers of one section of a program's data, such as its costs or its matrix.
 
-    They are sums of values, and of parameters times values, for each position in the section.
+    Each position of the section has a constant plus a sum of parameters times numbers.
     """
 
     def __init__(self, parameter_starts: Mapping[int, int]) -> None:
@@ -348,7 +366,7 @@ class _Section:
         sign: float = 1.0,
     ) -> None:
         """Add a term at positions that have the shape of its arrays, or broadcast to it."""
-        entries: Any = -1
+        entries: Any = -1  # The entry -1 stands for no parameter.
         if term.parameter is not None:
             entries = self._parameter_starts[id(term.parameter)] + term.entry
         arrays = np.broadcast_arrays(positions, sign * term.value, entries)
@@ -359,9 +377,16 @@ class _Section:
         parameter_count: int,
         size: int = 0,
     ) -> tuple[Positions, Vector, Move]:
-        """Collect the positions with a number, their values at parameters 0, and the moves.
+        """Add up the numbers at each position.
 
-        Without a size the positions that occur are collected, else all of range(size).
+        Args:
+            parameter_count: number of entries of all parameters.
+            size: number of positions; all of range(size) are returned. 0 for a sparse section, of
+                which only the positions with a number are returned.
+
+        Returns:
+            The positions; their values at parameters 0; and the move: the positions that depend on
+            parameters, with the matrix that maps the parameters to their changes.
         """
         if self._parts:
             position, value, entry = map(np.concatenate, zip(*self._parts, strict=True))
@@ -401,7 +426,7 @@ class Problem:
     Args:
         objective: the expression to minimise.
         rows: the rows; rows without a label get one.
-        leading_variables: variables whose columns come first.
+        leading_variables: variables whose columns come first, whatever their first use.
 
     Attributes:
         objective: the expression to minimise.
@@ -464,6 +489,8 @@ class Problem:
         column_starts, n = _block_starts(self.variables)
         variables = [*self.variables.values()]
         m = builtins.sum(row.expression.size for row in self.rows)
+        # The sections are the objective, the matrix (with the position column * m + row), the right
+        # sides of the rows, and the bounds of the columns.
         costs, entries, right, lower, upper = (_Section(parameter_starts) for _ in range(5))
         for variable in variables:
             columns = column_starts[id(variable)] + variable.terms[0].column

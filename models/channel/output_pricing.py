@@ -1,7 +1,7 @@
 """Find, for every output of a channel, the column of masses with the smallest reduced cost.
 
-These columns show where tangents of convex privacy bounds are missing. With the tangents at these
-columns a caller proves a lower bound on the loss.
+A caller states the tangents of convex privacy bounds at these columns and so proves a lower bound
+on the loss.
 
 Notation. M[y,o] is the channel, with k labels y and m outputs o. c[y,o] are the costs. Bound b says
 Σ_o φ_b(M[i,o], M[j,o]) <= L_b for two labels i and j; φ_b is its term
