@@ -1,6 +1,8 @@
 """Compute the smallest loss rho* of PDP noise as a function of delta, at fixed epsilon, exactly.
 
 `compute_delta_frontier` returns a list of linear pieces, each with its losses and a proven bound.
+rho* is piecewise linear: for example, it falls from 0.4 at delta = 0 to 0.3 at delta = 0.1 on one
+piece, and jumps to 0.25 where the next one starts.
 
 Notation. f is the PMF of the noise eta, rho the vector of losses of the noise values, mu a shift (a
 difference of neighbouring answers). A pair (eta, mu) is broken if f(eta) > e^eps f(eta + mu). A
@@ -31,9 +33,9 @@ JUMP_SEPARATION short of it.
 v_B is traced exactly. With the slope of a chord of v_B, the same program for one pattern finds a
 point of v_B below the chord, or proves that v_B is the chord. Rounding may spoil a trace where v_B
 is steep, near the smallest delta that B needs. So the point (delta, loss) of the better f is added
-as well: v_B is convex, hence the lower hull of its points is an upper bound of it, and E falls at
-the point found even if the trace is wrong. If the solver fails on the program of a piece, the piece
-is halved. A piece that stays unproven has the proven bound of its search.
+as well. v_B is convex, so the lower hull of its points is an upper bound of it, and E falls at this
+point even if the trace is wrong. If the solver fails on the program of a piece, the piece is
+halved. A piece that stays unproven has the proven bound of its search.
 
 If the loss is the error rate, with one eps, `workbench.models.modulo.level_frontier` computes the
 frontier without a solver.
@@ -50,6 +52,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,8 +77,10 @@ Point = tuple[float, float]  # A point has a delta and a loss.
 Line = tuple[Point, Point]  # A line has its left and its right end.
 Progress = Callable[[float, int], None]
 
-VALUE_TOLERANCE = 1e-9  # Values are proven up to this, relative to max(1, |value|).
-DELTA_TOLERANCE = 1e-12  # Where rho* falls steeply, a piece is proven up to such a shift of delta.
+VALUE_TOLERANCE = 1e-9  # Losses are proven up to this, relative to max(1, |loss|).
+# Losses are proven up to this times the slope as well: where rho* falls steeply, a rounding of
+# delta changes the loss.
+DELTA_TOLERANCE = 1e-12
 JUMP_SEPARATION = 1e-8  # A piece is proven up to this distance of delta from a jump.
 _MAX_SLIVER_LENGTH = 1e-13  # A piece up to this length comes from rounding, and is joined.
 _MAX_HALVINGS = 6  # A piece on whose program the solver fails is halved at most this often.
@@ -85,11 +90,19 @@ _MAX_TRACE_DEPTH = 60  # The interval of a pattern's function is split at most t
 # A piece is searched at most this often for better points, since points that are lower only by
 # rounding could repeat.
 _MAX_TRIES = 30
-_MAX_VALUE_JUMP = (
-    1e-12  # Ends of joined pieces differ by at most this, relative to max(1, |value|).
-)
-_MAX_LINE_ERROR = 1e-11  # Joined pieces are on one line up to this, relative to max(1, |value|).
+# Pieces are joined only if their ends differ by at most this, relative to max(1, |loss|).
+_MAX_VALUE_JUMP = 1e-12
+# Pieces are joined if they are on one line up to this, relative to max(1, |loss|).
+_MAX_LINE_ERROR = 1e-11
+_MIN_FALL = 1e-13  # Lines whose slopes differ by less than this count as parallel.
+_MIN_TRACE_LENGTH = 1e-12  # On a shorter interval the rounding of the losses decides the slope.
+_MIN_TRACE_GAIN = 1e-11  # A point below the chord by less, relative to max(1, |loss|), is rounding.
+_MAX_BOUND_ERROR = 1e-11  # A bound below the cutoff by at most this, relatively, proves a piece.
+_SEARCH_GAP = 1e-12  # The relative gap of a search over patterns.
 _CHECK_TOLERANCE = 1e-10  # Tolerances of the program when a piece is searched again.
+# At the smallest delta of a pattern rounding may make its program infeasible. A trace then starts
+# this many times JUMP_SEPARATION further right.
+_START_OFFSETS = (0.0, 0.1, 1.0, 10.0, 100.0)
 
 
 def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[Line]:
@@ -98,14 +111,16 @@ def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -
     Each function is a list of its points by rising delta, and reaches from its first point to
     `high`. Left of its first point it is infinite.
     """
-    ends = [[x for x, _ in points] for points in functions]
-    cuts = np.unique(np.concatenate([[low, high], *ends]))
-    cuts = cuts[(cuts >= low) & (cuts <= high)]
+    breakpoints = [[x for x, _ in points] for points in functions]
+    grid = np.unique(np.concatenate([[low, high], *breakpoints]))
+    grid = grid[(grid >= low) & (grid <= high)]
     tables = [np.array(points) for points in functions]
-    value_rows = [np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables]
-    values = np.stack(value_rows)  # The shape is (functions, cuts).
+    value_rows = [np.interp(grid, f[:, 0], f[:, 1], left=np.inf) for f in tables]
+    values = np.stack(value_rows)  # The shape is (functions, grid points).
     pieces = []
-    for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
+    # Between two grid points every function is one line. The envelope follows the lowest line until
+    # a line that falls faster crosses it.
+    for k, (a, b) in enumerate(zip(grid[:-1].tolist(), grid[1:].tolist(), strict=True)):
         is_defined = np.isfinite(values[:, k])
         left = values[is_defined, k]
         right = values[is_defined, k + 1]
@@ -118,7 +133,7 @@ def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -
                 # Lines that cross no later than x are level with the lowest one there, up to
                 # rounding.
                 crossings = np.maximum(a + (left - left[lowest]) / fall, x)
-            crossings = np.where(fall > 1e-13, crossings, np.inf)
+            crossings = np.where(fall > _MIN_FALL, crossings, np.inf)
             next_lowest = int(np.lexsort((right, crossings))[0])
             stop = float(min(crossings[next_lowest], b))
             start_value = float(left[lowest])
@@ -132,20 +147,20 @@ def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -
 
 
 def _join_collinear(pieces: list[Line]) -> list[Line]:
-    """Join neighbouring pieces on one line, and slivers."""
-    result: list[Line] = []
+    """Join neighbouring pieces that lie on one line. A sliver joins the piece on its left."""
+    joined_pieces: list[Line] = []
     for piece in pieces:
-        if result and _can_join(result[-1], piece):
-            result[-1] = (result[-1][0], piece[1])
+        if joined_pieces and _can_join(joined_pieces[-1], piece):
+            joined_pieces[-1] = (joined_pieces[-1][0], piece[1])
         else:
-            result.append(piece)
-    return result
+            joined_pieces.append(piece)
+    return joined_pieces
 
 
 def _can_join(first: Line, second: Line) -> bool:
-    """Check whether two neighbouring pieces are one line, or the second one is too short to count.
+    """Check whether two neighbouring pieces are one line, or the second one is a sliver.
 
-    They must have the same value where they meet.
+    Pieces with different losses where they meet (at a jump) are never joined.
     """
     (x0, v0), (x1, v1) = first
     (_, w1), (x2, v2) = second
@@ -216,6 +231,18 @@ def compute_delta_frontier(
         return _FrontierSearch(noise, backend, relaxation, session, deadline, progress).run()
 
 
+class _PieceSearch(NamedTuple):
+    """The result of a search for points below a piece.
+
+    Attributes:
+        outcome: outcome of the search. It has a point if there is one below the piece.
+        is_proven: whether the search proves that there is no point below the piece.
+    """
+
+    outcome: PatternOutcome
+    is_proven: bool
+
+
 @dataclass
 class _FrontierSearch:
     """The computation of one frontier by the search over patterns.
@@ -269,7 +296,7 @@ class _FrontierSearch:
         slope = _slope_of(piece)
         bound = self.bounds.get(piece)
         if bound is None:
-            # Time ran out before this piece was searched. One program with nothing decided gives a
+            # Time ran out before this piece was searched. One program with no pair decided gives a
             # bound, on the line towards loss 0 at delta = 1.
             slope = -value_a / (1.0 - a)
             line = ((a, value_a), (b, value_a + slope * (b - a)))
@@ -278,17 +305,20 @@ class _FrontierSearch:
         return FrontierPiece(a, b, value_a, value_b, False, *bounds)
 
     def _trace_pattern(self, broken_table: Flags) -> bytes:
-        """Add the points of a pattern's value function. Returns its key."""
+        """Add the points of a pattern's value function v_B, unless they are known.
+
+        The table says whether each pair may be broken, shape (shifts, N). Returns its key. If the
+        solver finds no points, none are added.
+        """
         key = np.packbits(broken_table).tobytes()
         if key in self.functions:
             return key
-        least = self._find_vertex(broken_table, (0.0, self.high), -_STEEP_SLOPE)
+        first_point = self._find_vertex(broken_table, (0.0, self.high), -_STEEP_SLOPE)
         right = self._find_vertex(broken_table, (self.high, self.high))
-        if least is None:
+        if first_point is None:
             return key
-        # At the least delta a program may be infeasible by rounding.
-        for separations in (0.0, 0.1, 1.0, 10.0, 100.0):
-            start = least[0] + separations * JUMP_SEPARATION
+        for offset in _START_OFFSETS:
+            start = first_point[0] + offset * JUMP_SEPARATION
             left = None
             if start <= self.high:
                 left = self._find_vertex(broken_table, (start, start))
@@ -304,10 +334,10 @@ class _FrontierSearch:
         span: tuple[float, float],
         slope: float = 0.0,
     ) -> Point | None:
-        """Return the point with the smallest loss - slope * delta of a fully decided pattern.
+        """Return the point with the smallest loss - slope * delta, for delta in a span.
 
-        Returns None if the solver finds no point. Raises KeyboardInterrupt at Ctrl-C, since the
-        return value cannot say so.
+        Exactly the pairs of the table may be broken. Returns None if the solver finds no point.
+        Raises KeyboardInterrupt at Ctrl-C, which the session reports as a termination.
         """
         relaxation = self.relaxation
         is_broken = broken_table[relaxation.shift, relaxation.element]
@@ -332,24 +362,23 @@ class _FrontierSearch:
     ) -> list[Point]:
         """Return the breakpoints of v_B strictly between two of its points."""
         (a, value_a), (b, value_b) = left, right
-        # On a shorter interval the rounding of the values decides the slope.
-        if b - a <= 1e-12 or depth == 0:
+        if b - a <= _MIN_TRACE_LENGTH or depth == 0:
             return []
         slope = (value_b - value_a) / (b - a)
         lowest = self._find_vertex(broken_table, (a, b), slope)
         if lowest is None:
             return []
         chord_value = value_a + slope * (lowest[0] - a)
-        # A point that is lower by rounding only is no breakpoint.
-        if chord_value - lowest[1] <= 1e-11 * max(1.0, abs(value_a)):
+        if chord_value - lowest[1] <= _MIN_TRACE_GAIN * max(1.0, abs(value_a)):
             return []
         left_points = self._find_breakpoints(broken_table, left, lowest, depth - 1)
         right_points = self._find_breakpoints(broken_table, lowest, right, depth - 1)
         return [*left_points, lowest, *right_points]
 
     def _add_point(self, key: bytes, point: Point) -> None:
-        """Add a point of a pattern's value function."""
+        """Add a point of a pattern's value function and keep the lower hull of all its points."""
         points = self.functions.get(key, [])
+        # v_B does not rise, so its smallest known loss is possible at the right end as well.
         last_value = min([point[1], *(value for _, value in points)])
         self.functions[key] = _lower_hull([*points, point, (self.high, last_value)])
 
@@ -370,22 +399,10 @@ class _FrontierSearch:
     def _settle(self, piece: Line, halvings: int) -> bool:
         """Prove a piece, or add a better point. If neither works, halve it, or give it up.
 
-        Returns whether the piece is proven.
+        The piece may be halved `halvings` times. Returns whether the piece is proven.
         """
         (a, value_a), (b, value_b) = piece
-        # A second search has tight tolerances: they settle nodes without a checked ray.
-        for has_tight_tolerances in (False, True):
-            outcome, cutoff = self._search(piece, has_tight_tolerances=has_tight_tolerances)
-            has_no_point = outcome.x is None and outcome.termination in (
-                Termination.OPTIMAL,
-                Termination.INFEASIBLE,
-            )
-            min_bound = cutoff - 1e-11 * max(1.0, abs(cutoff))
-            is_checked = not outcome.unchecked_infeasible
-            is_proven = has_no_point and is_checked and outcome.bound >= min_bound
-            # Otherwise the result depends on the solver's status or on loose duals.
-            if is_checked and has_no_point == is_proven:
-                break
+        outcome, is_proven = self._search_below(piece)
         if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
@@ -413,6 +430,22 @@ class _FrontierSearch:
             self.bounds[piece] = -np.inf
         return False
 
+    def _search_below(self, piece: Line) -> _PieceSearch:
+        """Search for points below a piece, with tight tolerances if the first search is unclear."""
+        for has_tight_tolerances in (False, True):
+            outcome, cutoff = self._search(piece, has_tight_tolerances=has_tight_tolerances)
+            has_no_point = outcome.x is None and outcome.termination in (
+                Termination.OPTIMAL,
+                Termination.INFEASIBLE,
+            )
+            min_bound = cutoff - _MAX_BOUND_ERROR * max(1.0, abs(cutoff))
+            is_checked = not outcome.unchecked_infeasible
+            is_proven = has_no_point and is_checked and outcome.bound >= min_bound
+            # Otherwise the result depends on the solver's status, or its bound on inaccurate duals.
+            if is_checked and has_no_point == is_proven:
+                break
+        return _PieceSearch(outcome, is_proven)
+
     def _count_points(self) -> tuple[int, int]:
         """Return the number of patterns and of all their points."""
         return len(self.functions), sum(map(len, self.functions.values()))
@@ -424,16 +457,16 @@ class _FrontierSearch:
         root_only: bool = False,
         has_tight_tolerances: bool = False,
     ) -> tuple[PatternOutcome, float]:
-        """Search for a PMF whose point (delta, loss) lies below a piece.
+        """Search once for a PMF whose point (delta, loss) lies below a piece.
 
         Returns the outcome and the cutoff. The search minimises loss - slope * delta and only
         accepts values below the cutoff. With `root_only` it solves one program in which no pair is
-        decided, whatever the deadline.
+        decided, even after the deadline.
         """
         (a, value_a), (b, _) = piece
         slope = _slope_of(piece)
-        # The search stops short of the right end if a pattern starts there: it makes rho* jump, and
-        # is known.
+        # If the function of a traced pattern starts at the right end, rho* jumps there. The search
+        # ends short of it, so that it does not find this pattern again.
         has_jump = b < self.high and any(
             abs(points[0][0] - b) < JUMP_SEPARATION for points in self.functions.values()
         )
@@ -462,7 +495,7 @@ class _FrontierSearch:
                 noise,
                 self.relaxation,
                 session,
-                1e-12,
+                _SEARCH_GAP,
                 deadline,
                 node_limit,
                 can_stop_early=False,
