@@ -1,9 +1,11 @@
 """Read user-defined linear constraints on the masses of additive noise.
 
-A constraint is a function of the CVXPY variable of the masses f(η), η an element of the group. The
-constraints of `NoiseEquations` (mean zero, equal masses) are stated without loading CVXPY; any
-other function is compiled by CVXPY. A further constraint that needs no CVXPY is a new field of
-`NoiseEquations` with its rows in `NoiseEquations.__call__`.
+Constraints are a function from the CVXPY variable of the masses f(η), η an element of the group, to
+a list of rows. For example, `lambda f: [f[0] >= 0.5]` requires a mass of at least 0.5 at η = 0.
+
+The constraints of `NoiseEquations` (mean zero, equal masses) are stated without loading CVXPY,
+which takes half a second. Any other function is compiled by CVXPY. A further constraint that needs
+no CVXPY is a new field of `NoiseEquations` with its rows in `NoiseEquations.__call__`.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 @dataclass(frozen=True)
 class NoiseEquations:
-    """Linear constraints that are described by data.
+    """Mean zero and equal masses as data, and optionally further constraints as a function.
 
-    Objects with equal fields are equal, so a model is compiled only once for them, and they can be
-    sent to another process.
+    Objects with equal fields are equal, so a model is compiled only once for them. They can be sent
+    to another process.
 
     Attributes:
         mean_zero_sizes: orders of the cyclic factors if the noise must have mean zero, else ().
@@ -46,7 +48,7 @@ class NoiseEquations:
     user_constraints: UserConstraints | None = None
 
     def __call__(self, f: Any) -> Sequence[Any]:
-        """Return the constraints on masses f, in the language in which f is stated.
+        """Return the rows of the constraints on masses f, in the language in which f is stated.
 
         For the mean, each coordinate of η counts as its representative of smallest absolute value.
         The element n/2 of a cyclic factor of even order n is its own negative and counts as 0.
@@ -68,9 +70,7 @@ class NoiseEquations:
 
 
 def is_stated_without_cvxpy(constraints: UserConstraints | None) -> bool:
-    """Check whether constraints need no CVXPY.
-
-    They then only use operators, which `workbench.models.statement` has as well.
+    """Check whether `workbench.models.statement` can state the constraints, without CVXPY.
 
     Args:
         constraints: a function of the masses, or None.
@@ -93,6 +93,7 @@ def compile_constraints(constraints: UserConstraints, N: int) -> Program:
     """
 
     def state_problem(cp: Any) -> Any:
+        # A program needs an objective; this one is not used.
         masses = cp.Variable(N, name="f", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses)))
 
@@ -105,7 +106,8 @@ def build_constraint_rows(
 ) -> list[statement.Row]:
     """Return the constraints as rows of a program that is stated without CVXPY.
 
-    Further columns that the constraints need become a variable of their own.
+    CVXPY may need further columns for a constraint, such as the absolute values of |f - g|. They
+    become a variable of their own.
 
     Args:
         constraints: function of the masses that returns the constraints.
@@ -121,12 +123,13 @@ def build_constraint_rows(
     extra_bounds = (data.lower[extra_columns], data.upper[extra_columns])
     extra_name = f"{program.name} columns"
     extra_variable = statement.Variable(extra_columns.size, extra_name, extra_bounds)
+    # All rows are equations or have an upper side only.
     mass_part = A[:, f.start : f.start + f.size] @ masses
-    sides = mass_part + A[:, extra_columns] @ extra_variable - data.row_upper
+    excess = mass_part + A[:, extra_columns] @ extra_variable - data.row_upper
     is_equation = data.row_lower == data.row_upper
     return [
-        statement.Row(sides[is_equation], True, program.name),
-        statement.Row(sides[~is_equation], False, program.name),
+        statement.Row(excess[is_equation], equal=True, label=program.name),
+        statement.Row(excess[~is_equation], equal=False, label=program.name),
     ]
 
 

@@ -1,9 +1,8 @@
 """Solve for the optimal noise modulo n + 1 under PDP with δ > 0, fast and with a proven bound.
 
-`FastSession` answers the same question as the mixed-integer programs (13) and (15) of Kadam et al.
-2024: the PMF f with the smallest loss at a given δ (13), or with the smallest δ at a given loss
-(15). It has the interface of a solver session of these programs, but solves them by branch and
-bound of its own.
+`FastSession` solves the mixed-integer programs (13) and (15) of Kadam et al. 2024: find the PMF f
+with the smallest loss at a given δ (13), or with the smallest δ at a given loss (15). It has the
+interface of a solver session of these programs, but uses its own branch and bound.
 
 Terms. The literal program is the mixed-integer program as printed in the paper
 (`workbench.models.modulo.program`). A pair (η, μ) of a noise value η and a shift μ stands for the
@@ -14,11 +13,11 @@ e^-ε the mass of each noise value lies below f(0) (`workbench.models.modulo.lev
 
 The steps:
 
-1. If the loss is the error rate, there is an incumbent from the start
-   (`workbench.models.modulo.level_noise`). With a single ε and a given δ, on groups that are not
-   small, all level functions are searched first (`workbench.models.modulo.level_frontier`), within
-   a limited number of decisions. This search usually proves the optimum without a linear program.
-   If it does not, it still improves the incumbent.
+1. If the loss is the error rate, `workbench.models.modulo.level_noise` gives an incumbent (the best
+   noise so far). With a single ε and a given δ, on groups that are not small, all level functions
+   are searched first (`workbench.models.modulo.level_frontier`), within a limited number of
+   decisions. This search usually proves the optimum without a linear program. If it does not, it
+   still improves the incumbent.
 2. Noise values where no mass is expected are summed in one variable. This is a relaxation
    (`workbench.models.modulo.patterns`), and the choice of the values affects speed only. If the
    relaxed optimum is not a PMF of the whole group, its pattern is lifted: the program of the full
@@ -34,10 +33,10 @@ The steps:
 No oracle takes part: the closed forms of `workbench.models.oracles` stay independent judges of the
 result.
 
-The mixed-integer program with the tighter rows (`patterns.build_milp`) is solved in one piece if a
-backend returns no dual values, because its bounds could not be checked, or if its linear programs
-end in numerical trouble. The bound is then the solver's. Steps 1 and 2 are skipped for user-defined
-constraints and worst-case losses, as neither proof covers them.
+If a backend returns no dual values, its bounds could not be checked. In this case, and if linear
+programs end in numerical trouble, the solver gets the whole mixed-integer program (with the tighter
+rows of `patterns.build_milp`). The bound is then the solver's. Steps 1 and 2 are skipped for
+user-defined constraints and worst-case losses, as neither proof covers them.
 
 The solution has the variables f, u_mu and y_mu of the literal program; u_mu = 1 where a pair is
 broken.
@@ -83,10 +82,15 @@ from workbench.solvers.solution import PointStatus, Solution, Start, Termination
 
 _MAX_UNTRUNCATED_ELEMENTS = 40  # In groups of at most this order every noise value has a variable.
 _MAX_TRUNCATED_SHARE = 0.8  # If more noise values need a variable, all get one.
-_MIN_GUESSED_MASS = 1e-9  # Noise values with more mass in the DP-LP, and those nearby, get one.
+# Noise values with more mass in the relaxation that decides no pair get a variable, and so do those
+# that are reached from them by _FIRST_DILATIONS shifts.
+_MIN_GUESSED_MASS = 1e-9
+_FIRST_DILATIONS = 2
+_GROWTH_FACTOR = 1.5  # Each further relaxation has at least this many times as many variables.
 # Each second of the time limit allows this many decisions over level functions, which takes a
 # quarter of the limit or less.
 _DECISIONS_PER_SECOND = 50_000
+_LEVEL_TIME_SHARE = 0.5  # The search over level functions gets at most this share of the time.
 # Under a shorter time limit only patterns are searched: their first program gives a bound.
 _MIN_LEVEL_SEARCH_SECONDS = 1.0
 # After the time limit this share of it may be spent to make an incumbent.
@@ -164,6 +168,7 @@ class FastSession:
         limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
         deadline = Deadline(min(limits, default=None))
         model = self.model
+        # Shifts of one group share one entry of the parameter "exp_epsilon".
         groups = list(model.groups or (0,) * len(model.shifts))
         scalars = {
             key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"
@@ -184,7 +189,7 @@ class FastSession:
         return self._solve_milp(noise, deadline)
 
     def _solve_milp(self, noise: NoiseProblem, deadline: Deadline) -> Solution:
-        """Solve the mixed-integer program in one piece."""
+        """Solve the whole mixed-integer program by the backend."""
         program = self.with_model_losses(build_milp(noise, _program_name(self.model)))
         options = replace(self.options, time_limit=deadline.solver_time_limit)
         with self.backend.open(program, options) as session:
@@ -216,6 +221,8 @@ def _program_name(model: ModuloModel) -> str:
 
 class _FastSolve:
     """One solve by search.
+
+    A table says whether each pair is broken, shape (shifts, N). A support (`has_own_mass`) says whether each noise value has a variable of its own, shape (N,).
 
     Attributes:
         owner: the session, with the model, the backend and the options.
@@ -269,6 +276,7 @@ class _FastSolve:
         broken_table: Flags,
     ) -> None:
         """Keep a PMF of the whole group if it is better than the incumbent."""
+        # The first incumbent is accepted even at an infinite value.
         if value < self.outcome.value or self.outcome.x is None:
             self.outcome.value = value
             self.outcome.x = x
@@ -346,7 +354,11 @@ class _FastSolve:
             # Patterns have a bound whenever they are stopped, so they get most of the time.
             max_decisions = min(MAX_DECISIONS, int(_DECISIONS_PER_SECOND * seconds))
         answer = search_level_optimum(
-            self.noise, self.w, self.level_noise, self.deadline.rescale(0.5), max_decisions
+            self.noise,
+            self.w,
+            self.level_noise,
+            self.deadline.rescale(_LEVEL_TIME_SHARE),
+            max_decisions,
         )
         self._accept_level_noise(answer.best)
         self.decisions = answer.decisions
@@ -377,7 +389,7 @@ class _FastSolve:
         self._count(answer)
         if answer.x is None:
             return everything
-        support = self._dilate(answer.x[: noise.N] > _MIN_GUESSED_MASS, 2)
+        support = self._dilate(answer.x[: noise.N] > _MIN_GUESSED_MASS, _FIRST_DILATIONS)
         return everything if support.sum() > _MAX_TRUNCATED_SHARE * noise.N else support
 
     def _dilate(self, support: Flags, times: int) -> Flags:
@@ -394,13 +406,13 @@ class _FastSolve:
         return support
 
     def _widen_support(self, support: Flags) -> Flags:
-        """Add neighbours until the support is at least 1.5 times as large.
+        """Add neighbours until the support is at least _GROWTH_FACTOR times as large.
 
         All elements are returned if the shifts reach no more, or if the support becomes too large
         to save time.
         """
         wider_support = support
-        while wider_support.sum() < min(self.noise.N, 1.5 * support.sum()):
+        while wider_support.sum() < min(self.noise.N, _GROWTH_FACTOR * support.sum()):
             last_support = wider_support
             wider_support = self._dilate(wider_support, 1)
             if np.array_equal(wider_support, last_support):
@@ -412,7 +424,10 @@ class _FastSolve:
     # The next methods search patterns and collect the results.
 
     def _search_patterns(self, has_own_mass: Flags) -> tuple[PatternOutcome, Relaxation]:
-        """Minimise a relaxation over all patterns."""
+        """Minimise the relaxation of a support over all patterns, and add its counts to the total.
+
+        Returns the outcome and the relaxation.
+        """
         noise = self.noise
         total = self.outcome
         relaxation = build_relaxation(noise, has_own_mass)
@@ -436,7 +451,10 @@ class _FastSolve:
         relaxation: Relaxation,
         has_own_mass: Flags,
     ) -> None:
-        """Offer the relaxation's solution as an incumbent, lifted if it is no PMF of the group."""
+        """Offer the relaxation's solution as an incumbent, lifted if it is no PMF of the group.
+
+        Column `size` has the mass of all noise values without a variable of their own.
+        """
         assert outcome.x is not None
         size = int(has_own_mass.sum())
         f = np.zeros(self.noise.N)
@@ -524,7 +542,7 @@ def _milp_point(
     f: Vector,
     broken_table: Flags,
 ) -> Vector:
-    """Return the point of the mixed-integer program for a PMF: u = 1 where it breaks, y = f u."""
+    """Return the point of the mixed-integer program for a PMF f: u = 1 at broken pairs, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f
     largest_excess = 0.0

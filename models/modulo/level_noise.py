@@ -1,7 +1,8 @@
-"""Build PDP noise that attains the smallest error rate and falls with the distance from 0.
+"""Build PDP noise f(0) max(v, theta w) from weights v and w that fall with the distance from 0.
 
-`best_noise_of_masses` builds the noise of given weights; `simplest_noise` gives noise of simple
-weights as a first incumbent of a search.
+By the level theorem below, some noise of this form has the smallest error rate.
+`best_noise_of_masses` chooses f(0) and theta for given weights. `simplest_noise` gives a first
+incumbent of a search.
 
 Notation. f is the PMF of the noise eta, mu a shift (a difference of neighbouring answers) with the
 budget eps_mu, and (13) and (15) are programs of Kadam et al. 2024: the smallest loss at a given
@@ -48,7 +49,7 @@ _RATIO_TOLERANCE = 1e-12  # A relative excess below this is rounding, and breaks
 
 @dataclass(frozen=True, eq=False)
 class LevelNoise:
-    """The best PMF of a level function.
+    """The best PMF f(0) max(v, theta w) of given weights.
 
     Attributes:
         pmf: masses, shape (N,).
@@ -65,8 +66,8 @@ class LevelNoise:
 def distance_weights(noise: NoiseProblem, level: Vector | float = 0.0) -> Vector:
     """Compute w = e^{-d} by Bellman's iteration, shape (N,).
 
-    d is the length of a shortest path from 0 to each element (see the module header). The iteration
-    ends when no weight changes, after as many rounds as the longest of these paths has steps.
+    d is the length of a shortest path from 0 to each element (see the module header). Every
+    round allows paths with at least one more step. The last round changes no weight.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
@@ -88,7 +89,10 @@ def distance_weights(noise: NoiseProblem, level: Vector | float = 0.0) -> Vector
 
 
 def simplest_noise(noise: NoiseProblem, w: Vector) -> LevelNoise:
-    """Return the better of the PMF that breaks nothing and the PMF with theta w except at 0.
+    """Return the better of two simple PMFs.
+
+    One is proportional to w and breaks nothing. The other is proportional to 1 at 0 and to theta w
+    elsewhere.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
@@ -105,8 +109,9 @@ def simplest_noise(noise: NoiseProblem, w: Vector) -> LevelNoise:
 def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNoise:
     """Return the best PMF f(0) max(v, theta w), which breaks at most the pairs that v breaks.
 
-    For a given delta f(0) = min(1/T, delta/S). For a given max_loss f(0) = 1 - max_loss if that is
-    at most 1/T; else there is no such PMF, and the value is infinite.
+    T is the sum of v, and S the largest mass v of broken pairs over the shifts. For a given delta,
+    f(0) = min(1/T, delta/S). For a given max_loss, f(0) = 1 - max_loss if that is at most 1/T; else
+    there is no such PMF, and the value is infinite. If v breaks nothing, f(0) = 1/T.
 
     Args:
         noise: group, shifts, budgets and loss of the noise.
@@ -121,15 +126,15 @@ def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNois
         broken_masses.append(float(v[is_broken].sum()))
     broken_mass = max(broken_masses)
     if noise.delta is not None:
-        zero = min(1.0 / total, 1.0)
+        zero_mass = min(1.0 / total, 1.0)
         if broken_mass > 0.0:
-            zero = min(1.0 / total, noise.delta / broken_mass)
-        value = 1.0 - zero
+            zero_mass = min(1.0 / total, noise.delta / broken_mass)
+        value = 1.0 - zero_mass
     else:
-        min_zero = 1.0 - float(noise.max_loss or 0.0)
-        zero = min(1.0 / total, min_zero) if broken_mass > 0.0 else 1.0 / total
-        value = zero * broken_mass if total * min_zero <= 1.0 else np.inf
-    pmf = zero * np.maximum(v, _theta_of_total(w, v, 1.0 / zero) * w)
+        min_zero_mass = 1.0 - float(noise.max_loss or 0.0)
+        zero_mass = min(1.0 / total, min_zero_mass) if broken_mass > 0.0 else 1.0 / total
+        value = zero_mass * broken_mass if total * min_zero_mass <= 1.0 else np.inf
+    pmf = zero_mass * np.maximum(v, _theta_of_total(w, v, 1.0 / zero_mass) * w)
     broken_rows = [pmf > e * pmf[target] * (1.0 + _RATIO_TOLERANCE) for e, target in steps]
     return LevelNoise(pmf / pmf.sum(), np.stack(broken_rows), value)
 
