@@ -1,16 +1,21 @@
 """State and bound the unbiased label randomizer with the smallest expected squared loss.
 
-It is a second-order cone program over intervals of labels. M[y,o] is the probability of the output
-o at the label y, p the prior, E [o | y] the mean output at y, and 1_S the indicator of the set S.
-The label-DP paper is Ghazi et al. 2022, "Regression with Label Differential Privacy".
+`build_cone_program` states the problem as a second-order cone program over intervals of labels.
+`masses_and_moments` and `label_multipliers` read its solution, and `prove_lower_bound` proves a
+bound on the loss. `workbench.models.labels.unbiased_levels` chooses the intervals.
+
+M[y,o] is the probability of the output o at the label y, p the prior, E [o | y] the mean output at
+y, and 1_S the indicator of the set S. The label-DP paper is Ghazi et al. 2022, "Regression with
+Label Differential Privacy".
 
     min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y
                                                           (Sec. 6 of the label-DP paper)
 
 Every ε-DP channel is a mixture of rays: a ray has an output o, a set S of labels and a mass t >= 0,
 and its column M[·,o] is t (1 + q 1_S), with q = e^ε - 1 (these are the extreme rays of
-t_o <= M[y,o] <= e^ε t_o). By Jensen's inequality all rays of the same S may be merged into one,
-with a mass t_S, a moment s_S (mass times output) and the output s_S / t_S, without a larger loss.
+t_o <= M[y,o] <= e^ε t_o). For example, with labels 0, 1, 2 and S = {1, 2} the column is
+(t, e^ε t, e^ε t). By Jensen's inequality all rays of the same S may be merged into one, with a mass
+t_S, a moment s_S (mass times output) and the output s_S / t_S, without a larger loss.
 Let w_yS = 1 + q 1[y in S] be the weight of the label y in the ray, W_S = Σ_y p_y w_yS,
 c_S = Σ_y p_y w_yS y / W_S the centre and V_S = Σ_y p_y w_yS (y - c_S)² the variance. The program
 over a family of sets is
@@ -18,10 +23,11 @@ over a family of sets is
     min Σ_S V_S t_S + W_S (s_S - c_S t_S)² / t_S
     s.t.   Σ_S w_yS t_S = 1,   Σ_S w_yS s_S = y   for every y.
 
-In every optimum that we have seen the sets are intervals of sorted labels, a monotone path from {0}
-to {k-1}. This is not assumed: the lower bound covers all sets and all outputs. For intervals the
-difference of two consecutive labels' rows contains only the intervals that start at the one or end
-at the other, so the equations are a flow and one dense row each.
+In every optimum that we have seen the sets are intervals of sorted labels, whose ends rise from {0}
+to {k-1}. This is not assumed: the lower bound covers all sets and all outputs. For intervals, the
+difference of the rows of the labels y and y + 1 contains only the intervals that end at y or start
+at y + 1. So the equations are stated as these differences (a flow), and one dense row for masses
+and one for moments.
 
 The lower bound is computed exactly (`workbench.models.labels.unbiased_bound`). Let v_y be the
 multiplier of the mass row of the label y, and u_y that of its moment row. They define the
@@ -75,7 +81,7 @@ _MIN_CENTRE = 1e-8
 
 @dataclass(frozen=True)
 class Proof:
-    """A lower bound and the multipliers that prove it.
+    """A lower bound on the expected squared loss, and the multipliers that prove it.
 
     Attributes:
         bound: the lower bound.
@@ -114,7 +120,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Intervals:
-    """Sets of consecutive labels.
+    """A list of n sets of consecutive labels.
 
     Attributes:
         first: position of the first label of each set, shape (n,).
@@ -139,7 +145,7 @@ class Intervals:
         prior: Vector,
         q: float,
     ) -> tuple[Vector, Vector, Vector]:
-        """Compute W, c and V of every set, each of shape (n,).
+        """Compute W, c and V (module header) of every set, each of shape (n,).
 
         Args:
             labels: increasing labels, shape (k,).
@@ -151,10 +157,10 @@ class Intervals:
             sums = np.concatenate([[0.0], np.cumsum(values)])
             return np.asarray(sums[-1] + q * (sums[self.last + 1] - sums[self.first]))
 
-        weight = weighted_sums(prior)
-        centre = weighted_sums(prior * labels) / weight
-        variance = weighted_sums(prior * labels**2) - weight * centre**2
-        return weight, centre, np.maximum(variance, 0.0)
+        W = weighted_sums(prior)
+        c = weighted_sums(prior * labels) / W
+        V = weighted_sums(prior * labels**2) - W * c**2
+        return W, c, np.maximum(V, 0.0)
 
 
 def randomized_response_loss(
@@ -162,9 +168,9 @@ def randomized_response_loss(
     prior: Vector,
     q: float,
 ) -> float:
-    """Compute the loss of k-ary randomized response without bias, which is an upper bound.
+    """Compute the expected squared loss of unbiased k-ary randomized response.
 
-    Its outputs are o_i = ((q + k) y_i - Σ y)/q.
+    It is an upper bound on the optimum. The outputs are o_i = ((q + k) y_i - Σ y)/q.
 
     Args:
         labels: labels, shape (k,).
@@ -310,11 +316,12 @@ def label_multipliers(
     """
 
     def rows_to_labels(multipliers: Vector) -> Vector:
-        prices: Vector = prior * multipliers[-1]
+        """Convert multipliers of the differences and the mean to multipliers of the labels."""
+        label_prices: Vector = prior * multipliers[-1]
         step = multipliers[:-1] * (1 + q) / q
-        prices[1:] += step
-        prices[:-1] -= step
-        return prices
+        label_prices[1:] += step
+        label_prices[:-1] -= step
+        return label_prices
 
     k = labels.size
     v = rows_to_labels(row_dual[:k]) * unit
@@ -344,17 +351,25 @@ def prove_lower_bound(
     """
     odds = round_odds_up(q)
     candidates = []
-    for pair in ((v, u), pool_multipliers(labels, prior, v, u)):
-        quadratics = Quadratics.from_multipliers(labels, prior, *pair)
-        candidates.append((pair, lower_until_feasible(quadratics, odds)))
-    (v, u), (bound, rays) = max(candidates, key=lambda candidate: candidate[1][0])
-    return Proof(bound, v, u), rays
+    for mass_prices, moment_prices in ((v, u), pool_multipliers(labels, prior, v, u)):
+        quadratics = Quadratics.from_multipliers(labels, prior, mass_prices, moment_prices)
+        bound, rays = lower_until_feasible(quadratics, odds)
+        candidates.append((Proof(bound, mass_prices, moment_prices), rays))
+    return max(candidates, key=lambda candidate: candidate[0].bound)
 
 
 class _Pool(NamedTuple):
-    """Consecutive labels with the sum a o² + b o + c of their quadratics f_y(o), and its roots.
+    """Consecutive labels with the sum a o² + b o + c of their quadratics f_y(o).
 
-    `first_label` is the position of the first label; the pool ends where the next one starts.
+    The pool ends where the next one starts.
+
+    Attributes:
+        a: coefficient of o².
+        b: coefficient of o.
+        c: constant.
+        first_label: position of the first label.
+        low_root: lower end of {o : a o² + b o + c < 0}.
+        high_root: upper end of this set. If it is empty, both ends are the minimiser.
     """
 
     a: float
@@ -422,7 +437,7 @@ def _find_roots(
     b: float,
     c: float,
 ) -> tuple[float, float]:
-    """Return the ends of {o : a o² + b o + c < 0}, or twice the minimiser if it is empty."""
+    """Return the ends of {o : a o² + b o + c < 0}. If it is empty, both are the minimiser."""
     if a <= 0:
         if b > 0:
             return -math.inf, -c / b

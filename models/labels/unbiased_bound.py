@@ -1,17 +1,20 @@
 """Prove an exact lower bound on the squared loss of every unbiased ε-DP label randomizer.
 
-The bound follows from any multipliers of the cone program of `workbench.models.labels.unbiased`.
-Rationals avoid rounding errors, which e^ε would multiply.
+`lower_until_feasible` computes the bound from any multipliers of the cone program of
+`workbench.models.labels.unbiased`. Rationals avoid rounding errors, which e^ε would multiply.
 
 Notation. y is one of k labels, p_y its weight, o an output, S a set of labels, q = e^ε - 1. A ray
 (o, S) is a column of a channel that publishes o with a probability larger by the factor e^ε for the
 labels in S. w_y = 1 + q for y in S, else 1. v_y is the multiplier of the row Σ_o M[y,o] = 1, and
 u_y that of the row "the mean output at y is y".
 
-Let f_y(o) = p_y (o-y)² - v_y - u_y (o-y). A ray (o, S) has the reduced loss (cost) Σ_y w_y f_y(o).
-For a given o it is smallest for S = {y : f_y(o) < 0}:
-φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). If φ >= -m everywhere, lowering every v_y by m/k makes
-the multipliers feasible, so Σ v - m is a lower bound.
+Let f_y(o) = p_y (o-y)² - v_y - u_y (o-y). A ray (o, S) has the reduced cost Σ_y w_y f_y(o). For a
+given o it is smallest for S = {y : f_y(o) < 0}, where it is
+
+    φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)).
+
+If φ >= -m everywhere, lowering every v_y by m/k makes the multipliers feasible, so Σ v - m is a
+lower bound.
 
 Floats are rationals, and so are the coefficients of the f_y. The roots of f_y are rounded outwards
 to a fine grid, and f_y counts in full between the rounded roots. This changes φ by at most `slack`,
@@ -50,7 +53,7 @@ Number = Fraction | float
 FlintArray = NDArray[np.object_]  # An array of FLINT's rationals.
 Ends = tuple[int | None, int | None]  # Ends of an interval in grid units, None if infinite.
 
-_MAX_LOWERINGS = 8  # At most this many bounds are computed; multipliers are lowered between them.
+_MAX_BOUNDS = 8  # At most this many bounds are computed; multipliers are lowered between them.
 _GRID = 1 << 160  # Roots are rounded to multiples of the inverse of this.
 _SHORTFALL_MARGIN = 1 + 2.0**-40  # Multipliers are lowered by this factor more than rays require.
 _FLOAT_ROUNDING = Fraction(1, 2**52)  # A float differs from its number by at most this, relatively.
@@ -68,7 +71,7 @@ def round_odds_up(q: float) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """The quadratics f_y of multipliers (see the module's table).
+    """The quadratics f_y(o) = a o² + b o + c that multipliers define (see the module header).
 
     Attributes:
         coefficients: a, b, c of each label, shape (k, 3).
@@ -120,7 +123,8 @@ class Quadratics:
         """
         intervals = [_negative_interval(*row) for row in self.coefficients]
         slack = fmpq(0)
-        # At these points the quadratics q f of labels are added to φ or subtracted from it.
+        # At these points q f_y is added to the quadratic of φ (where f_y becomes negative) or
+        # subtracted from it. The key None stands for -∞. Nothing is subtracted at ∞.
         changes: defaultdict[int | None, Any] = defaultdict(int)
         for row, interval in zip(to_flint(q) * self.coefficients, intervals, strict=True):
             if interval is not None:
@@ -152,8 +156,8 @@ class PiecePrices:
     Attributes:
         minima: minimum of φ on each of the n pieces, up to the slack.
         slack: largest amount by which φ can be below these minima.
-        pieces: for each label the first piece with f_y < 0 and the end of these pieces (the number
-            after the last), shape (k, 2).
+        pieces: for each label the number of the first piece with f_y < 0, and the number after the
+            last such piece, shape (k, 2).
     """
 
     minima: list[fmpq]
@@ -204,7 +208,7 @@ def lower_until_feasible(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
     prices = f.price_pieces(q)
     rays = prices.negative_sets
     bounds = [prices.lower_bound(f.value)]
-    while len(bounds) < _MAX_LOWERINGS and min(prices.minima) < 0:
+    while len(bounds) < _MAX_BOUNDS and min(prices.minima) < 0:
         depths = prices.depths
         negative_pieces = np.flatnonzero(depths < 0)
         sets = prices.label_sets(negative_pieces)
@@ -224,10 +228,11 @@ def _compute_shortfall(
     sets: Flags,
     depths: Vector,
 ) -> Vector:
-    """Return by how much to lower every v_y, shape (k,).
+    """Return by how much to lower every v_y so that no ray has a negative reduced cost, shape (k,).
 
-    All fall alike, or those in a ray's set alone, whichever lowers the sum less. The sets have the
-    shape (rays, k) and the depths > 0 the shape (rays,).
+    Either all v_y fall by the same amount, or only those in the sets of rays, whichever lowers the
+    sum less. The sets have the shape (rays, k). The depths > 0 are the negative reduced costs
+    without sign, shape (rays,).
     """
     k = sets.shape[1]
     size = sets.sum(axis=1)
@@ -249,7 +254,7 @@ def _negative_interval(
     b: fmpq,
     c: fmpq,
 ) -> Ends | None:
-    """Return grid points around {o : a o² + b o + c < 0}, a >= 0, or None if it is empty."""
+    """Return grid points that enclose {o : a o² + b o + c < 0}, a >= 0; None if it is empty."""
     if a == 0:
         if b == 0:
             return (None, None) if c < 0 else None
@@ -270,7 +275,7 @@ def _evaluate_quadratic(f: FlintArray, o: fmpq) -> fmpq:
 
 
 def _minimum_between(f: FlintArray, ends: Ends) -> fmpq:
-    """Compute the minimum of a o² + b o + c, a > 0, between grid points."""
+    """Compute the minimum of a o² + b o + c with f = (a, b, c) and a > 0, between grid points."""
     o = -f[1] / (2 * f[0])
     low, high = (None if end is None else fmpq(end, _GRID) for end in ends)
     if low is not None and o < low:

@@ -1,20 +1,20 @@
 """Find the unbiased label randomizer with the smallest expected squared loss under label DP.
 
-The functions answer: for given labels, a prior and a budget ε, which unbiased ε-DP randomizer has
-the smallest mean squared error, and what lower bound is proven? They solve the problem for few
-labels first and refine it step by step to all labels.
+`find_unbiased_optimum` returns the best unbiased ε-DP randomizer of given labels and a prior, with
+a proven lower bound. It solves the problem for few labels first and refines it step by step to all
+labels.
 
 Terms. A set is an interval of consecutive labels for which one output is more probable, by the
 factor e^ε, than for all other labels. It has a mass t (the probability of this output for the other
-labels) and a moment s (t times the output). The cone program over some
-sets, and the randomizer that a solution defines, are in `workbench.models.labels.unbiased`. A level
-is a problem in which groups of consecutive labels are merged into one label. A ray is a set of
-labels with negative reduced cost, so adding it may lower the objective.
+labels) and a moment s (t times the output). The cone program over some sets, and the randomizer
+that a solution defines, are in `workbench.models.labels.unbiased`. A level is a problem in which
+groups of consecutive labels are merged into one label. A ray is a set of labels with negative
+reduced cost, so adding it may lower the objective.
 
 All k (k + 1)/2 intervals of k labels are too many beyond a hundred labels. Therefore groups of four
 labels are merged until few labels are left. The coarsest program has all intervals. Every finer
-program has a band, the intervals near those that the coarser level uses, and the interval of each
-single label.
+program has a band: the intervals near those that the coarser level uses, and the interval of each
+single label. For example, 400 labels have levels of 400, 100, 25 and 7 labels.
 
 The program of each coarser level is solved once. The program of the last level is solved again on
 wider bands, to which the hulls of the rays are added, until the objective meets the bound or the
@@ -44,11 +44,13 @@ from workbench.solvers.solution import Solution, Termination
 
 _MAX_COARSEST_LABELS = 24  # With at most this many labels all intervals are used.
 _GROUP_SIZE = 4  # This many consecutive labels are one label of the next coarser level.
-_BAND_PADS = (3, 6, 12, 12)  # Labels by which the band is wider, in each program of the last level.
+# In the programs of the last level, the ends of intervals move by up to these numbers of labels.
+# Coarser levels use the first number.
+_BAND_PADS = (3, 6, 12, 12)
 _MAX_GAP = 1e-8  # The last level ends at this relative gap.
 _MIN_USED_SHARE = 1e-7  # Sets of a smaller share of the largest mass are not in use.
-_MIN_TIME_LIMIT_SECONDS = 1e-3  # The time limit of a program when no time is left.
-_MIN_OBJECTIVE = 1e-16  # An objective below this counts as this, so that it can divide.
+_MIN_TIME_LIMIT_SECONDS = 1e-3  # If no time is left, a program gets this time limit.
+_MIN_OBJECTIVE = 1e-16  # An objective below this counts as this, since gaps are divided by it.
 # Clarabel stops at this feasibility and gap, or as near as its digits allow.
 _CLARABEL_TOLERANCE = 1e-12
 
@@ -90,7 +92,7 @@ class UnbiasedOptimum:
 
     @property
     def used_sets(self) -> Intervals:
-        """Return the sets with more than a negligible mass."""
+        """Return the sets whose mass exceeds _MIN_USED_SHARE of the largest mass."""
         is_used = self.t > _MIN_USED_SHARE * self.t.max()
         return Intervals(self.sets.first[is_used], self.sets.last[is_used])
 
@@ -129,6 +131,7 @@ def find_unbiased_optimum(
         levels.append(_merge_groups(*levels[-1]))
     sets = Intervals.all_intervals(levels[-1][0].size)
     unit = randomized_response_loss(*levels[-1], search.q)
+    # The levels are solved from the coarsest to the finest but one.
     for (y, p), (finer_y, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse_optimum, _ = search.solve(y, p, sets, unit)
         sets = _build_band(coarse_optimum.used_sets, y.size, finer_y.size)
@@ -162,7 +165,7 @@ class UnbiasedSearch:
     clock: Deadline = field(default_factory=Deadline, init=False)
 
     def _remaining_options(self) -> Options:
-        """Return the options of the next program, with the remaining time."""
+        """Return the options of the next program, with the remaining time as its limit."""
         limit = self.options.time_limit
         if limit is not None:
             limit = max(_MIN_TIME_LIMIT_SECONDS, limit - self.clock.elapsed_seconds)
@@ -207,13 +210,13 @@ class UnbiasedSearch:
         if solution.row_dual is not None:
             v, u = label_multipliers(y, p, self.q, unit, solution.row_dual)
             proof, rays = prove_lower_bound(y, p, self.q, v, u)
-        value = max(solution.objective * unit, _MIN_OBJECTIVE)
-        gap = (value - proof.bound) / value
+        objective = max(solution.objective * unit, _MIN_OBJECTIVE)
+        gap = (objective - proof.bound) / objective
         self.progress(
             f"{self.programs} programs in {self.clock.elapsed_seconds:.0f} s: {y.size} labels, "
             f"{t.size} intervals, relative gap {gap:.2g}"
         )
-        return UnbiasedOptimum(sets, t, s, value, proof, solution), rays
+        return UnbiasedOptimum(sets, t, s, objective, proof, solution), rays
 
     def close_gap(
         self,
@@ -269,7 +272,7 @@ def _in_original_units(
 
 
 def _merge_groups(labels: Vector, prior: Vector) -> Pair:
-    """Return the mean and the weight of each group of consecutive labels."""
+    """Return the mean label and the total weight of each group of consecutive labels."""
     starts = np.arange(0, labels.size, _GROUP_SIZE)
     counts = np.diff([*starts, labels.size])
     return np.add.reduceat(labels, starts) / counts, np.add.reduceat(prior, starts)
@@ -284,7 +287,9 @@ def _build_band(
 ) -> Intervals:
     """Return the intervals of fine labels near some intervals of coarse labels.
 
-    Each label by itself and the hulls of rays are included.
+    The ends of the fine intervals lie in the end groups of a coarse interval, or up to `pad` labels
+    beside them. Each single label is included, and the intervals near the hulls of rays: sets of
+    fine labels, shape (rays, fine_count).
     """
     labels_per_group = _GROUP_SIZE if fine_count > coarse_count else 1
     offsets = np.arange(-pad, labels_per_group + pad)

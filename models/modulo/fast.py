@@ -222,7 +222,8 @@ def _program_name(model: ModuloModel) -> str:
 class _FastSolve:
     """One solve by search.
 
-    A table says whether each pair is broken, shape (shifts, N). A support (`has_own_mass`) says whether each noise value has a variable of its own, shape (N,).
+    A table says whether each pair is broken, shape (shifts, N). A support (`has_own_mass`) says
+    whether each noise value has a variable of its own, shape (N,).
 
     Attributes:
         owner: the session, with the model, the backend and the options.

@@ -1,12 +1,13 @@
 """State the programs of optimal additive noise on a finite abelian group, for PDP and DP.
 
-The programs (13) to (15) are those of Kadam et al. 2024.
+`ModuloModel(...).program` is one of the programs below. (13) to (15) are those of Kadam et al.
+2024.
 
-Notation. rho is the vector of losses of the noise values, rho'f the expected loss, MILP a
-mixed-integer and LP a linear program, (u, y) auxiliary variables: u(eta) = 1 if the inequality of
-(eta, mu) may be broken, and y(eta) is f(eta) if it may, else 0. The answer q is an element of G =
-Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1). Noise is added in G, and neighbouring
-databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
+Notation. The answer is an element of G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1), and N is
+the order of G (n + 1 for answers 0..n). Noise eta is added in G, f is its PMF, rho the vector of
+losses of the noise values, and rho'f the expected loss. Neighbouring databases move the answer by a
+difference mu in M. (u, y) are auxiliary variables: u(eta) = 1 if the inequality of (eta, mu) may be
+broken, and y(eta) is f(eta) if it may, else 0. MILP is a mixed-integer and LP a linear program.
 
     literal MILP (13)   min rho'f   s.t.  sum f = 1, and for every mu in M a pair (u, y) with, for
                                           every eta,
@@ -23,10 +24,10 @@ databases move the answer by a difference mu in M. With f the noise's PMF on G t
     convex bounds       min rho'f   s.t.  sum f = 1, and bounds on (f, f(. + mu)), which are stated
                                           by tangents
 
-(13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence;
-both are LP (14) at delta = 0. Every model accepts one eps per difference (metric privacy) and
-user-defined linear constraints. Under convex bounds the model has no differences;
-`workbench.models.convex.tangent_program` adds the tangents as they are needed.
+(13) bounds the mass on which the privacy loss exceeds eps. The DP-LP bounds the hockey-stick
+divergence. At delta = 0 both are LP (14). Every model accepts one eps per difference (metric
+privacy) and user-defined linear constraints. Under convex bounds the model states no differences,
+because `workbench.models.convex.tangent_program` adds the tangents as they are needed.
 
 | paper                | here                                          |
 |----------------------|-----------------------------------------------|
@@ -71,7 +72,9 @@ Shift = Ints
 MASS_SCALE = 2.0**20
 # Solutions that `workbench.models.modulo.fast` proves by level functions name this as their solver.
 LEVELS = "level functions"
+_MAX_PRIOR_SUM_ERROR = 1e-9  # The probabilities of a prior sum to 1 up to this.
 
+# The losses by name, with their definition for one cyclic factor.
 LOSSES = {
     "error-rate": "probability that the answer is wrong, 1 - f(0)",
     "eta-squared": (
@@ -100,7 +103,9 @@ def shift_positions(sizes: Sequence[int], shift: Shift) -> Positions:
 
 
 class UserLosses(str):
-    """User-defined losses, as a string that is their unique name and carries their values.
+    """User-defined losses. The object is a string, a unique name, that also carries the losses.
+
+    So it can stand wherever a key of LOSSES can.
 
     Attributes:
         exact: losses >= 0 of the noise values, row-major, length N.
@@ -180,7 +185,7 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
         p.shape == (N,)
         and np.isfinite(p).all()
         and not (p < 0).any()
-        and math.isclose(p.sum(), 1.0, abs_tol=1e-9)
+        and math.isclose(p.sum(), 1.0, abs_tol=_MAX_PRIOR_SUM_ERROR)
     )
     if not is_distribution:
         raise ValueError(
@@ -280,7 +285,7 @@ class ModuloModel:
         delta: Any,
         shift_number: int,
     ) -> list[Any]:
-        """Return the privacy rows of one difference."""
+        """Return the privacy rows of one difference. `shifted_f` is f(eta + mu), `e` is e^eps."""
         label = "_".join(map(str, self.shifts[shift_number]))
         if not self.has_delta:
             return [f <= e * shifted_f]  # (14c)
