@@ -1,12 +1,13 @@
 """Minimise a linear loss over laws under smooth convex privacy bounds by an interior-point method.
 
-`solve_interior_point` gives a point near the optimum with multipliers, in one run, if no bound is a
+`solve_interior_point` returns a point near the optimum with its multipliers, if no bound is a
 hockey stick. `workbench.models.convex.tangent_program` uses it as a first guess.
 
 Notation. x are the columns (variables), c their costs, and ' is the transpose. P and Q are two laws
-that are linear in x; such a pair is a comparison. φ is the term of a bound at an outcome o
-(`workbench.models.convex.requirements`), ∇² a second derivative, and μ the weight of the barrier.
-The method starts from even (uniform) laws, which are within all bounds.
+that are linear in x; such a pair is a comparison. A bound limits the sum of a term φ over the
+outcomes o of a comparison (`workbench.models.convex.requirements`). ∇² is a second derivative, and
+μ the weight of the barrier. Even laws are uniform ones. They are within all bounds, so the method
+starts there.
 
     min c'x   s.t.   A x = b,   G x <= h,   low <= x <= high,
                      g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0   for every bound and comparison i
@@ -62,9 +63,9 @@ class InteriorLimits:
             is taken.
         step_reduction: factor by which a refused step is shortened.
         min_step: the method ends when a step would have to be shorter.
-        min_plain_step: after shorter steps, multipliers y are raised so that no product s y is
-            far below the mean.
-        min_product_share: smallest product s y after a step, over the mean product.
+        min_plain_step: a step that gives a product s y below `min_product_share` is refused. If it
+            is shorter than this, it is taken, and the multiplier y is raised instead.
+        min_product_share: smallest product s y after a step, divided by the mean product.
         centring_after_stall: smallest target of the products s y after a step of length 0, as a
             share of their mean.
         min_centring: smallest target of the products s y, as a share of their mean.
@@ -77,7 +78,7 @@ class InteriorLimits:
         max_stalled_steps: consecutive stalled steps, or steps at the gap, after which it ends.
         min_active_share: a bound is returned as active if its multiplier times its largest slope
             exceeds this share of the largest cost.
-        min_level_height: levels of the grid are added where g is above this value.
+        min_level_height: a level of the grid at a maximum of g is added if g is above this there.
         height_noise: rounding error of g.
         min_curvature: smaller second derivatives of g in θ count as 0.
         level_step: step of difference quotients in θ.
@@ -85,11 +86,11 @@ class InteriorLimits:
         level_updates: number of passes after each step in which levels follow the maxima.
         grid_levels: number of levels in the grid in which maxima over θ are found.
         max_level_step: the longest step of a level in one pass.
-        max_multiplier_division: multipliers of lower ends of columns are at least the even
-            multiplier (for which s y is the mean product) divided by this.
-        max_multiplier_factor: they are at most the even multiplier times this.
+        max_multiplier_division: the multiplier of a lower end of a column is at least the even
+            multiplier (at which s y is the mean product) divided by this. See `_Iterate.is_loose`.
+        max_multiplier_factor: the multiplier is at most the even multiplier times this.
         scalings: number of passes that scale the equations to entries of about one.
-        min_mass: smaller numbers count as this where they divide or have a logarithm.
+        min_mass: a smaller number counts as this in a denominator or a logarithm.
         min_start_slack: smallest slack at the start.
         start_complementarity: Σ s y at the start, divided by the largest cost.
     """
@@ -129,7 +130,7 @@ _LIMITS = InteriorLimits()
 
 @dataclass(frozen=True)
 class LevelRange:
-    """A family of bounds, one for every level θ in a range.
+    """A family of bounds, one for every level θ in a range, such as all orders of a Rényi bound.
 
     Attributes:
         low: the smallest level.
@@ -150,7 +151,7 @@ def _evaluate_kind(
 ) -> tuple[Vector, ...]:
     """Compute φ, its derivatives in P and in Q, and its second derivative w in P.
 
-    All bounds are of one kind. Levels have the shape (..., 1), p and q the shape (..., outcomes),
+    All bounds are power cones or, for any other kind, relative entropies. Levels have the shape (..., 1), p and q the shape (..., outcomes),
     which is also the shape of the four results.
     """
     ratio = p / q
@@ -254,7 +255,7 @@ class _FreeProgram:
         self.second = second
 
     def laws_at(self, x: Vector) -> Pair:
-        """Compute (P, Q) of all comparisons, with every mass above 0."""
+        """Compute (P, Q) of all comparisons, with every mass at least `min_mass`."""
         e = np.maximum(self.entries @ x + self.constant, _LIMITS.min_mass)
         return e[self.first], e[self.second]
 
@@ -298,12 +299,13 @@ class _FreeProgram:
 
 
 class _Iterate:
-    """The iterate of the method: x, s, y and λ (`dual`).
+    """The current point of the method: x, s, y and λ (`dual`).
 
     s and y list the lower ends of the columns, then the rows, then the bounds. The bounds are first
-    the fixed ones, each for all comparisons, then those of the levels θ. With `is_loose` the
-    multipliers of column ends follow the reduced costs; this is correct if the caller computes the
-    reduced costs of all columns again.
+    the fixed ones, each for all comparisons, then those of the levels θ.
+
+    If `is_loose`, each step sets the multipliers of column ends from the reduced costs, within
+    limits. This is correct only if the caller computes the reduced costs of all columns again.
     """
 
     def __init__(
@@ -617,7 +619,7 @@ def _factor_newton_system(
 
 
 def _max_step_length(v: Vector, dv: Vector) -> float:
-    """Return the step at which the first of some positive variables vanishes."""
+    """Return the step length at which the first of the positive variables v becomes 0."""
     return 1 / max(float((-dv / v).max()), _LIMITS.min_mass)
 
 

@@ -24,6 +24,9 @@ from workbench.models.oracles.line_noise import POWERS
 class LineLoss:
     """A loss c(η) on all integers: a power |η|^power, or a table that continues in two lines.
 
+    For example, the table (1, 0, 2) with the slopes (2, 1) is c(η) = 2 η for η > 0 and |η| for
+    η < 0.
+
     Attributes:
         name: name of the loss in reports.
         power: exponent 1 or 2 of |η|, or 0 for a table.
@@ -117,6 +120,7 @@ class LineLoss:
         """
         n = answers - 1
         if depends_on_difference:
+            # Each difference o - q is evaluated once, at the pair (q, o) with a 0.
             loss_of_step = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
 
             def loss(q: int, o: int) -> Fraction:
@@ -131,7 +135,8 @@ class LineLoss:
         high_sums = [*accumulate(high_losses, initial=zero)]
 
         def mean_loss(eta: int) -> Fraction:
-            # η does not clamp the answers first..end-1.
+            # The sums of the answers first..end-1 with η stay in range. Smaller answers are clamped
+            # to 0, larger ones to n.
             first = max(0, -eta)
             end = answers - max(0, eta)
             if depends_on_difference:
@@ -169,8 +174,7 @@ class LineLoss:
         return table_value
 
     def values_between(self, low: int, high: int) -> dict[int, Fraction]:
-        """Map every η in low..high to c(η).
-
+        """Return c(η) for every η in low..high, as a dictionary.
         Args:
             low: the smallest η.
             high: the largest η.
@@ -185,8 +189,8 @@ class LineLoss:
     ) -> tuple[Fraction, Fraction]:
         """Bound from below the mean loss of the noise mass beyond `last`.
 
-        The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a. The mass further out
-        by k is then at least the share ratio^⌈k/reach⌉ of the mass beyond `last`.
+        The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a. So at least the share
+        ratio^⌈k/reach⌉ of the mass beyond `last` lies beyond last + k.
 
         Args:
             last: a noise value >= m for a table.
@@ -203,7 +207,7 @@ class LineLoss:
 
 
 def cell_loss(name: str, beta: Fraction) -> Callable[[int], Fraction]:
-    """Return the function from a cell number j to the mean loss of the cell.
+    """Return the mean loss of a cell as a function of the cell number j.
 
     Args:
         name: "absolute" or "squared".

@@ -1,6 +1,7 @@
 """Find the noise on the integers with the smallest expected loss under convex privacy bounds.
 
-A lower bound on the loss of all such noise is proven as well.
+`LineProgram(...).solve()` returns the noise, and a proven lower bound on the loss of all such
+noise.
 
 Notation. f is the PMF of the noise η, c(η) its loss, D the sensitivity (the largest difference of
 neighbouring answers), and s = ±1..±D a shift. P = f and Q = f(· + s) are the laws at two
@@ -18,7 +19,7 @@ than HiGHS get all tangents of hockey sticks at once.
     D           sensitivity              f(η)        columns, |η| <= last
     c           losses                   a           atom: a point mass beside the cells (reals)
 
-Ended program (`is_open` is False): f is 0 for |η| > L, where L is the reach, and last = L. Under
+Closed program (`is_open` is False): f is 0 for |η| > L, where L is the reach, and last = L. Under
 hockey sticks every feasible point is a mechanism.
 
 Open program: f(η) has columns for |η| <= last = L + D. The total mass of larger η, and that of
@@ -73,7 +74,7 @@ _DOUBLE_BITS = 53  # A double has this many significant binary digits.
 
 @dataclass(frozen=True, eq=False)
 class LineProgram:
-    """One linear program of this module's docstring.
+    """One linear program of the module header: closed or open, folded or not.
 
     Attributes:
         sensitivity: D, the largest shift.
@@ -83,8 +84,8 @@ class LineProgram:
         bounds: bounds for every shift.
         is_folded: whether all losses are even and only η >= 0 has columns.
         is_open: whether noise continues beyond the last column.
-        atom_loss: loss of the atom a, a point mass beside the cells of noise on the reals. None
-            without one. Only programs under hockey sticks have one.
+        atom_loss: loss of the atom a, a point mass beside the cells of noise on the reals. None for
+            no atom. Only programs under hockey sticks have an atom.
         tail_losses: for each loss, (right, left): a lower bound on the mean loss of the mass beyond
             `last`. None for the loss at the first value beyond.
         loss_unit: the program is solved in losses minus the smallest one, divided by this.
@@ -127,7 +128,8 @@ class LineProgram:
     def costs(self) -> list[list[Fraction]]:
         """Return the cost of a unit of mass in every column, one list for each loss.
 
-        The columns are f, then the mass beyond, then the atom.
+        The columns are f; in an open program the mass beyond on the right and, unless folded, on
+        the left; then the atom, if there is one.
         """
         side_count = 1 if self.is_folded else 2
         values = range(self._first, self.last + 1)
@@ -157,7 +159,10 @@ class LineProgram:
 
     @cached_property
     def weights(self) -> Integers:
-        """Return how often each column counts in the total mass, shape (columns,)."""
+        """Return how often each column counts in the total mass, shape (columns,).
+
+        Columns of a folded program that stand for η and -η count twice.
+        """
         counts = np.ones(len(self.costs[0]), dtype=np.int64)
         if self.is_folded:
             counts[1 : self.mass_columns + self.is_open] = 2
@@ -178,7 +183,7 @@ class LineProgram:
         has_column = np.abs(shifted_eta) <= self.last
         first = [self._column_of(eta)]
         second = [np.where(has_column, self._column_of(shifted_eta), size)]
-        # An open program compares the mass beyond, on the right and on the left.
+        # An open program compares the mass beyond, on the right (side 1) and on the left (-1).
         for side in (1, -1) if self.is_open else ():
             centre = size + 1 + d + (side < 0) * (2 * d + 1)
             rows.append(sp.csr_array(self._tail_rows(side, size)))
@@ -220,7 +225,7 @@ class LineProgram:
         program = statement.Problem(objective, rows, [x]).to_program(name, _MASS_SCALE)
         unit = float(self.loss_unit)
         data = program.template
-        # Columns and rows have numbers and no names in files.
+        # Without blocks, files of programs number the columns and rows instead of naming them.
         return replace(
             program,
             template=replace(data, c=data.c * unit),
@@ -231,7 +236,7 @@ class LineProgram:
         )
 
     def _column_of(self, eta: Integers) -> Integers:
-        """Return the columns of noise values."""
+        """Return the numbers of the columns of noise values, in the shape of `eta`."""
         return np.abs(eta) if self.is_folded else eta + self.last
 
     def masses(self, x: Vector) -> Vector:
@@ -244,7 +249,7 @@ class LineProgram:
         return np.concatenate([f[:0:-1], f]) if self.is_folded else f
 
     def columns_of_law(self, masses: Vector, refinement: float = 1.0) -> Vector:
-        """Return the columns of a law on -k..k, with no mass beyond.
+        """Return the values of the columns for a law on -k..k, with no mass beyond.
 
         Args:
             masses: the law, shape (2 k + 1,).
@@ -270,7 +275,7 @@ class LineProgram:
         return tangent_program.master.program
 
     def _start(self, solver: str) -> TangentProgram:
-        """Return the program without tangents."""
+        """Start the program of tangents, with no tangent yet."""
         return TangentProgram(
             self.base, self.comparisons, self.bounds, solver, has_similar_comparisons=True
         )
@@ -377,9 +382,10 @@ class LineAnswer:
 def _prove_lower_bound(
     line: LineProgram, multipliers: Iterable[BoundMultipliers], weights: Sequence[float]
 ) -> Fraction:
-    """Compute the lower bound of this module's docstring, at scaled costs, in exact arithmetic.
+    """Compute the lower bound of the module header, at scaled costs, in exact arithmetic.
 
-    The weights are the multipliers of several losses.
+    The weights are the multipliers p_q of several losses. Multipliers become integers in units of
+    1/_MULTIPLIER_UNIT, and slopes of tangents integers in units of 2^-coefficient_bits.
     """
     parts = [*multipliers]
     entries = line.comparisons.entries
@@ -413,7 +419,7 @@ def _prove_lower_bound(
 
 
 def _weighted_costs(line: LineProgram, weights: Sequence[float]) -> list[Fraction]:
-    """Return the mean of the scaled costs of several losses, by weights that are normalised."""
+    """Return the mean scaled cost of every column over the losses, by the normalised weights."""
     shares = []
     if len(line.costs) > 1:
         shares = [int(weight * _MULTIPLIER_UNIT) for weight in weights]

@@ -1,8 +1,13 @@
 """Build a linear program row by row, such that all its entries may change between solves.
 
+    lp = EntrywiseProgram(columns=2)
+    lp.add_row([0, 1], [1.0, 1.0], low=1.0, high=1.0)     # x0 + x1 = 1
+    lp.add_at_most(([0], [1.0]), ([1], [1.0]), factor=2.0)   # x0 <= 2 x1
+    program = lp.to_program("example")
+
 It serves models whose bins (outputs) occur in every coefficient. The pattern of a program says
-which entries of its matrix exist. Programs written by the same code have the same pattern, so a
-live solver object is updated from one program to the next instead of being rebuilt.
+which entries of its matrix exist. Two programs of the same model with other bins have the same
+pattern, so a solver object is updated from one to the next instead of being built again.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.data import Data, replace_entries
 from workbench.solvers.program import Program
 
-# Terms of a row are columns (k,) and their coefficients (k,).
+# One side of a row: its columns, shape (k,), and their coefficients, shape (k,).
 Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]
 
 _MIN_ENTRY = 1e-9  # Solvers drop smaller entries without notice, so they are set to 0.
@@ -28,8 +33,6 @@ _MIN_ENTRY = 1e-9  # Solvers drop smaller entries without notice, so they are se
 class EntrywiseProgram:
     """A program: minimise c x subject to row_lower <= A x <= row_upper and lower <= x <= upper.
 
-    Rows are added with `add_row`. Writing the same model with other numbers gives another program
-    of the same pattern.
 
     Args:
         columns: number of columns.
@@ -85,7 +88,7 @@ class EntrywiseProgram:
         self.add_row(columns, values)
 
     def add_comparisons(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
-        """Add rows columns · values <= 0 and return the program.
+        """Add rows Σ values x[columns] <= 0 and return this object.
 
         Args:
             rows: columns and values of each row.
@@ -99,8 +102,7 @@ class EntrywiseProgram:
         name: str,
         scale: float = 1.0,
     ) -> Program:
-        """Return the collected program. Its session can solve other programs of the same pattern.
-
+        """Return the program. A session of it can solve other programs of the same pattern.
         Args:
             name: name of the program.
             scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
@@ -132,7 +134,10 @@ def _build_pattern(
     columns: bytes,
     column_count: int,
 ) -> tuple[sp.csc_array, Positions]:
-    """Return the pattern of the entries, and the entry to which every term of the rows adds."""
+    """Return the pattern of the entries, and the entry to which every term of the rows adds.
+
+    Row sizes and columns are given as bytes, which can be cached.
+    """
     row_sizes = np.frombuffer(sizes, dtype=np.intp)
     row_count = row_sizes.size
     row = np.repeat(np.arange(row_count), row_sizes)

@@ -1,14 +1,14 @@
 """State the linear program (LP) of the private unbiased laws with the smallest loss.
 
-It serves the exact quantizer, which is private and unbiased for every real input, and MVU, the
-mechanism of Chaudhuri et al. 2022 on a grid of inputs. Both are one model (`LawModel`).
+The program, `LawModel`, designs two mechanisms: the exact quantizer, which is private and unbiased
+for every real input, and MVU of Chaudhuri et al. 2022 on a grid of inputs.
 
 Notation. The outputs are B_1..B_m, also called bins. A law is the distribution of the output at one
 input. Law p_e belongs to the point x_e, e = 1..n; p_e(i) is the probability of B_i. low(i) is a
-variable below all p_e(i). A knot is an input at which the law may jump or bend; between knots the
-laws are mixtures of the laws at the two ends, so that unbiasedness and privacy at the points imply
-both for the whole mechanism (workbench.mechanisms.quantizer). r_e = e^{ε d} with d the distance of
-x_e and x_{e+1} in the metric. Equation numbers are those of Cai et al. 2024.
+variable that is at most p_e(i) for every e. A knot is an input at which the law may jump or bend.
+Between knots the laws are mixtures of the laws at the two ends, so that unbiasedness and privacy at
+the points imply both for the whole mechanism (workbench.mechanisms.quantizer). r_e = e^{ε d} with d
+the distance of x_e and x_{e+1} in the metric. Equation numbers are those of Cai et al. 2024.
 
     exact quantizer      points = both one-sided limits at every knot,             relation "all"
     MVU, fixed outputs   points = the grid points to which inputs are dithered     relation "all"
@@ -66,10 +66,11 @@ def smallest_epsilon(
     high: float,
     c: float = 1.0,
 ) -> float:
-    """Compute the smallest ε of an unbiased private quantizer on [-c, c] with given outputs.
+    """Compute the smallest ε of an unbiased private quantizer with given extreme outputs.
 
-    The extreme laws publish only `low` and `high`. Let p = Pr[high | c] and q = Pr[high | -c]. By
-    unbiasedness p = (c - low)/w and q = (-c - low)/w with w = high - low. Privacy requires
+    The laws that need the smallest ε publish only `low` and `high`. Let p = Pr[high | c] and
+    q = Pr[high | -c]. By unbiasedness p = (c - low)/w and q = (-c - low)/w with w = high - low.
+    Privacy requires
     p <= e^ε q and 1 - q <= e^ε (1 - p). If -low = high = B, the result is ln((B + c)/(B - c)).
 
     Args:
@@ -202,10 +203,10 @@ class LawModel:
             mean_laws = s if self.symmetric else laws
             private_rows = [s <= odds * low]
         else:
-            links = odds[:, None]
-            right_from_left = s[1:] - s[:-1] <= links * s[:-1]
-            left_from_right = s[:-1] - s[1:] <= links * s[1:]
-            private_rows = [right_from_left.transpose(), left_from_right.transpose()]
+            odds_column = odds[:, None]
+            rises = s[1:] - s[:-1] <= odds_column * s[:-1]
+            falls = s[:-1] - s[1:] <= odds_column * s[1:]
+            private_rows = [rises.transpose(), falls.transpose()]
         rows = [
             (cp.sum(laws, axis=1) == 1).set_label("sum"),
             (mean_laws @ bins - points == 0).set_label("mean"),

@@ -1,12 +1,12 @@
 """State the linear programs of the best two-bin mechanisms: OPTM and the optimum in a box.
 
 A two-bin mechanism publishes a private, unbiased estimate of a real input: it draws one output left
-and one output right of the input, and publishes one of the two. `TwoBinShape.theorem5` and
+and one output right of the input, and publishes one of the two. The programs find the probabilities
+of these draws that give the smallest expected error at a given ε. `TwoBinShape.theorem5` and
 `theorem6` build the programs of Theorems 4-6 of Cai et al. 2024. That paper calls its mechanism,
 and these programs, OPTM. `ProductModel.build_box_program` builds a linear program whose value is a
-lower bound on the loss of all two-bin mechanisms in a box. With them a caller can answer: which
-selection probabilities give the smallest expected error at a given ε? Equation, lemma and theorem
-numbers below are those of the paper.
+lower bound on the loss of all two-bin mechanisms in a box. Equation, lemma and theorem numbers
+below are those of the paper.
 
 Notation. B_1 < ... < B_m are the bins (outputs), x is the input in [-1, 1], and X is an input drawn
 from the density. A selection distribution q_j = (q_j(1), ..., q_j(j)) has length j. Its
@@ -17,7 +17,7 @@ is an upper bound and w(x, i) a lower bound of p(x, i).
 The mechanism draws a left bin by q^l_j and, independently, a right bin by q^r_{m-j}. It then
 publishes one of the two so that the mean is x (workbench.mechanisms.baselines.two_bin). On
 piece j the left bin l and the right bin r have the joint law
-π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r), and
+π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r) (right bins are counted from the right end), and
 
     p(x, l) = Σ_r π_j(l, r) s(l, r),   p(x, r) = Σ_l π_j(l, r) (1 - s(l, r)),
     s(l, r) = (B_r - x)/(B_r - B_l)                                                            (4)
@@ -84,9 +84,9 @@ import numpy as np
 from workbench.models.quantizer.entrywise_program import EntrywiseProgram
 from workbench.solvers.arrays import Pair, Positions, Vector
 
-VectorKey = tuple[str, int]  # A selection distribution has a side, "l" or "r", and a length.
-VectorBounds = Mapping[VectorKey, Pair]
-Entries = tuple[Positions, Vector]  # Entries of a row are columns and their coefficients.
+VectorKey = tuple[str, int]  # The side of a selection distribution, "l" or "r", and its length.
+VectorBounds = Mapping[VectorKey, Pair]  # Lower and upper bounds of selection distributions.
+Entries = tuple[Positions, Vector]  # The columns of a row and their coefficients.
 # A comparison ((j, i), (k, l), f) is the row q_j(i) <= f q_k(l).
 Comparison = tuple[tuple[int, int], tuple[int, int], float]
 
@@ -311,12 +311,14 @@ class TwoBinShape:
         high_values = {key: high for key, (_, high) in bounds.items()}
         if optimistic:
             low_values, high_values = high_values, low_values
+        # On a piece, p(x, i) is largest at the end next to bin i, and smallest at the other end.
         largest = [self.replaced_probabilities(j, a, high_values, b) for j, a, b in self.pieces]
         smallest = [self.replaced_probabilities(j, b, low_values, a) for j, a, b in self.pieces]
         for i in range(1, self.private_bin_count + 1):
             t = [self.size + i - 1], [1.0]
             for (j, a, b), z, w in zip(self.pieces, largest, smallest, strict=True):
                 end = a if i <= j else b
+                # For a bin in (-1, 1) the largest probability is the one at the bin itself.
                 if i not in self.inner_bins or end == self.bins[i - 1]:
                     lp.add_at_most(z[i - 1], t, odds)
                 lp.add_at_most(t, w[i - 1])
@@ -370,9 +372,8 @@ class TwoBinShape:
         lp.add_comparisons(self._falling_rows)
         # The two largest probabilities of an output are q_s(s) and p(-1, s-1).
         shares_at_end = self.left_probabilities(s - 1, -1.0)[-1]
-        factor = u
-        if s == 2:
-            factor = 1.0
+        # A distribution of length 1 has the probability 1, so u is not needed.
+        factor = 1.0 if s == 2 else u
         largest = (
             (q["l", s][[-1]], np.ones(1)),
             (self.piece_columns(s - 1)[1], factor * shares_at_end),
@@ -401,18 +402,19 @@ class TwoBinShape:
     def _comparison_rows(self, comparisons: Iterable[Comparison]) -> list[Entries]:
         """Return the rows q_j(i) <= factor q_k(l), where inputs use both vectors."""
         rows = []
-        for *both_entries, factor in comparisons:
-            is_used = all(("l", j) in self.columns for j, _ in both_entries)
-            if both_entries[0] != both_entries[1] and is_used:
-                columns = [self.columns["l", j][i - 1] for j, i in both_entries]
+        for lesser, greater, factor in comparisons:
+            entries = (lesser, greater)
+            is_used = all(("l", j) in self.columns for j, _ in entries)
+            if lesser != greater and is_used:
+                columns = [self.columns["l", j][i - 1] for j, i in entries]
                 rows.append((np.array(columns), np.array([1.0, -factor])))
         return rows
 
     @cached_property
     def _falling_rows(self) -> list[Entries]:
-        """Return the rows of Theorem 6 by which selections fall.
+        """Return the rows of Theorem 6 by which selection probabilities fall.
 
-        They fall with the length, and away from the input.
+        They fall as the length grows, and from bins near the input to bins farther away.
         """
         comparisons = []
         for _, j in self.columns:
@@ -509,12 +511,14 @@ class ProductModel:
         lp = shape.start_program(first_low_column - shape.size + shape.m, box)
         for (j, a, b), pi, gain in zip(shape.pieces, self.joint_columns, self.gains, strict=True):
             left, right = shape.piece_columns(j)
+            # The joint law has the two selection distributions as its margins.
             for column, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
                 lp.add_row([*row, column], [*np.ones(row.size), -1.0], 0.0, 0.0)
             lp.c[pi] = gain
             key = shape.shorter_vector(j)
             if key in box:
                 self._add_product_bounds(lp, j, pi, box[key])
+            # The exact privacy rows: low(i) <= p(x, i) <= e^ε low(i) at both ends of the piece.
             for x in (a, b):
                 s = shape.left_probabilities(j, x)
                 laws = [*zip(pi, s, strict=True), *zip(pi.T, (1 - s).T, strict=True)]
