@@ -151,8 +151,8 @@ def _evaluate_kind(
 ) -> tuple[Vector, ...]:
     """Compute φ, its derivatives in P and in Q, and its second derivative w in P.
 
-    All bounds are power cones or, for any other kind, relative entropies. Levels have the shape (..., 1), p and q the shape (..., outcomes),
-    which is also the shape of the four results.
+    A kind other than "power-cone" is the relative entropy. Levels have the shape (..., 1), p and q
+    the shape (..., outcomes), which is also the shape of the four results.
     """
     ratio = p / q
     if kind == POWER_CONE:
