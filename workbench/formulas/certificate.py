@@ -1,6 +1,7 @@
 """Write and read the certificate file of a formula: strict JSON that proves every piece.
 
-Reading a file proves the formula again, without a solver.
+`make_proof_record` writes the proof. `read_formula` reads a file and proves the formula again,
+without a solver.
 
     {"what", "variable", "pieces", "open": ..,
      "format": "dp-workbench formula", "version": 1,
@@ -10,14 +11,15 @@ Reading a file proves the formula again, without a solver.
                   "bases": [["0-+0..", "-0.."], ..]}, ..]}
     END: "2", or [["-1", "-1", "1"], "1/2", "9/4"], the one zero of a polynomial between two numbers
 
-The first four entries are those of `Formula.to_dict`. The options are written as in sweeps.
-"epsilon" and "delta" are the area that the regions must cover. A basis has the states of the
-columns and of the rows: 0 basic, - at the lower end, + at the upper end.
+x is e^(ε/steps), and a region is an interval of x. The first four entries are those of
+`Formula.to_dict`. The options are written as in sweeps. "epsilon" and "delta" are the area that the
+regions must cover. A basis is a vertex of the linear program: it says for each column, and then for
+each row, whether it is basic (0), at its lower end (-) or at its upper end (+).
 
-The family builds the program again from the options. The bases of every region give formulas and
-conditions. Each condition must hold at the sample, and no condition may change its sign up to the
-ends of the region. Each formula is then the optimum in its whole region. The regions must cover
-the area except for the intervals listed as open. The pieces must be those of the file.
+The proof: The family builds the program again from the options. The bases of every region give
+formulas and conditions. Each condition must hold at the sample, and no condition may change its
+sign up to the ends of the region. Each formula is then the optimum in its whole region. The regions
+must cover the area except for the intervals listed as open. The pieces must be those of the file.
 """
 
 from __future__ import annotations
@@ -67,8 +69,9 @@ VERSION = 1  # The version of the file format.
 _DISPLAYED_KEYS = {"what", "variable", "pieces", "open"}
 # These options do not change a formula.
 _IGNORED_OPTIONS = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}
-# A column or row of a basis is at its lower end, basic, or at its upper end.
-_BASIS_SIGNS = "-0+"
+_BASIS_SIGNS = (
+    "-0+"  # The signs of the states -1 (at the lower end), 0 (basic), 1 (at the upper end).
+)
 _MAX_COEFFICIENT_COUNT = 2_000  # An end whose polynomial has more coefficients is refused.
 # An end with more coefficients times bits of its longest number is refused: it takes seconds.
 _MAX_END_BITS = 500_000
@@ -84,10 +87,10 @@ class FormulaQuestion:
 
     Attributes:
         family: The family of the question.
-        make_request: Function of {"epsilon": ..., "delta": ...} that makes the request.
+        make_request: Function from {"epsilon": ..., "delta": ...} to the request.
         read_values: Function without arguments that returns the values of the options by name.
-        notion: The name of the notion that was given; None if none was.
-        epsilon_unit: The budget at ε = 1: 1, or a budget for each difference.
+        notion: The name of the notion; None if the user named none.
+        epsilon_unit: The budget at ε = 1. It is the number 1, or a budget for each difference.
     """
 
     family: Family
@@ -98,7 +101,10 @@ class FormulaQuestion:
 
     @property
     def unit_budgets_text(self) -> str:
-        """Return the budgets of differences at ε = 1 as option text; "" for one budget."""
+        """Return the budgets of differences at ε = 1 as option text, such as "1=1,2=3/2".
+
+        It is "" if all differences have the same budget.
+        """
         if self.epsilon_unit == 1:
             return ""
         budgets = self.make_request({"epsilon": self.epsilon_unit}).claim.epsilon
@@ -113,7 +119,7 @@ class FormulaQuestion:
         """Return the program of the question and the interval of δ.
 
         Args:
-            deltas: The interval of δ; None for the δ of the request.
+            deltas: The interval of δ. None: the returned interval has only the δ of the request.
 
         Raises:
             InvalidRequest: The question has no formula.
@@ -148,11 +154,14 @@ class ProvenRegions:
 
 
 def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | None]:
-    """Return rationals that enclose e^(ε/steps) for an interval of ε.
+    """Return rationals that enclose x = e^(ε/steps) for an interval of ε.
 
     Args:
-        limits: The interval of ε; None for all ε, whose upper bound is None.
+        limits: The interval of ε. None for all ε > 0.
         steps: The number of steps into which ε is divided.
+
+    Returns:
+        The lower and the upper bound of x. The upper bound is None for all ε > 0.
     """
     if limits is None:
         return ONE, None
@@ -210,6 +219,7 @@ def _list_options(question: FormulaQuestion) -> Record:
 
 def _write_region(region: Region) -> Record:
     """Return the entries of a region."""
+    # The first formula starts at a basis, and each formula leads to the next one.
     bases = [region.formulas[0].start.basis]
     bases += [formula.vertex.basis for formula in region.formulas]
     signs = [[_write_signs(basis.columns), _write_signs(basis.rows)] for basis in bases]
@@ -223,7 +233,7 @@ def _write_signs(states: Sequence[int]) -> str:
 
 
 def _write_root(root: Root) -> Any:
-    """Return the JSON value of an end of a region."""
+    """Return the JSON value of an end of a region (END in the module header)."""
     if root.low == root.high:
         return format_fraction(root.low)
     coefficients = [str(int(value)) for value in root.polynomial.coeffs()]
@@ -328,6 +338,7 @@ def _read_root(data: Any) -> Root:
     if is_too_long or len(coefficients) * bits > _MAX_END_BITS:
         raise_corrupt_entry("An end", "a zero of a polynomial of moderate size")
     polynomial = fmpz_poly([value.numerator for value in coefficients])
+    # Rational ends are written as texts, so the polynomial of another end has degree 2 or more.
     if polynomial.degree() < 2 or polynomial.factor() != (1, [(polynomial, 1)]):
         raise_corrupt_entry("An end", "a zero of an irreducible polynomial")
     if not 0 <= low < high <= _MAX_END or count_sign_changes(polynomial, low, high) != 1:
@@ -363,7 +374,7 @@ def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -
 
 
 def _is_same_end(first: Root | None, second: Root | None) -> bool:
-    """Return whether two ends of a region are equal."""
+    """Return whether two ends of a region are equal. None is an end at infinity."""
     if first is second:
         return True
     if first is None or second is None:
@@ -380,9 +391,9 @@ def _read_basis(program: ParametricProgram, data: Any) -> Basis:
 
 
 def _read_states(text: Any, ends: Sequence[Any]) -> tuple[int, ...]:
-    """Return the states -1, 0, 1 of columns or rows.
+    """Return the states -1, 0, 1 of columns or rows. Raises CorruptFile.
 
-    text: one sign for each; ends: (lower, upper) of each, None for no end. Raises CorruptFile.
+    text: one sign for each column or row; ends: its lower and its upper end, None for no end.
     """
     is_text = isinstance(text, str) and len(text) == len(ends)
     if not is_text or not set(text) <= set(_BASIS_SIGNS):
@@ -401,12 +412,13 @@ def _read_states(text: Any, ends: Sequence[Any]) -> tuple[int, ...]:
 def _find_gaps(
     regions: Sequence[Region], limits: tuple[Fraction, Fraction | None]
 ) -> list[tuple[Root, Root | None]]:
-    """Return the intervals of x that regions do not cover. Raises NotCertified if they overlap.
+    """Return the intervals of x that the regions do not cover. Raises NotCertified if they overlap.
 
-    regions: by rising x; limits: the interval of x to cover.
+    regions: by rising x; limits: the interval of x to cover, None for no upper limit.
     """
     low, high = limits
     gaps: list[tuple[Root, Root | None]] = []
+    # The first region may start below the interval.
     covered_end: Root | None = Root.from_rational(low)  # None: everything above is covered.
     for region in regions:
         is_first = region is regions[0]

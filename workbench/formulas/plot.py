@@ -1,4 +1,9 @@
-"""Draw a formula: the (ε, δ) plane with a region for each piece, or the optimum against ε or δ."""
+"""Draw a formula: the (ε, δ) plane with a region for each piece, or the optimum against ε or δ.
+
+A formula has pieces, each with an expression of the optimum that holds in a region of (ε, δ).
+Pieces with the same expression have one number, one colour and one entry in the legend. x is
+e^(ε/steps), the variable of the expressions.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from workbench.solvers.exact.polynomials import Affine
 
 _POINTS_PER_PIECE = 120  # A piece is sampled at this many values of ε.
-# The hatch changes after all colours were used once.
+# The first formulas have no hatch. When all colours are used, the colours repeat with the next one.
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
 _MAX_BREAKPOINT_LABELS = 40  # There is space for this many labels of breakpoints.
 # The ticks of δ, whose axis has a square-root scale.
@@ -33,7 +38,11 @@ _MIN_EPSILON_END = 3.0
 _MAX_EPSILON_END = 20.0
 _EPSILON_END_FACTOR = 1.4
 _LEGEND_CHARACTER_INCHES = 0.045  # The width of a character of the legend.
-_MIN_LABELLED_SHARE = 0.025  # A region below this share of the axis has no number.
+_MIN_FIGURE_INCHES = 4.6  # The height of a figure whose legend is short.
+_LEGEND_LINE_INCHES = 0.42  # The height of one formula in the legend.
+_AXIS_WIDTH_INCHES = 6.4  # The width of a figure without its legend.
+# A region whose width or height is below this share of the axis has no number.
+_MIN_LABELLED_SHARE = 0.025
 _FORMULAS_PER_COLUMN = 24  # A column of the legend has at most this many formulas.
 _LINE_WIDTH = 2.2  # The width of a curve in points.
 
@@ -74,6 +83,7 @@ def draw_formulas(
 
 def _scale_delta_axis(axis: Axes, pieces: Sequence[Piece]) -> None:
     """Give the axis of δ a square-root scale up to the largest constant end of a piece."""
+    # Ends with a constant denominator count as constants. They are evaluated at x = 2.
     constant_ends = [
         float(piece.delta[1](Fraction(2)))
         for piece in pieces
@@ -112,16 +122,20 @@ def _make_axes(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
     numbers = number_formulas(pieces)
     longest_label = max(len(text) for text in numbers)
     legend_width = _LEGEND_CHARACTER_INCHES * _count_legend_columns(numbers) * longest_label
-    height = max(4.6, 0.42 * min(len(numbers), _FORMULAS_PER_COLUMN))
-    figure, (axis,) = make_panels(width=6.4 + legend_width, height=height)
+    legend_height = _LEGEND_LINE_INCHES * min(len(numbers), _FORMULAS_PER_COLUMN)
+    height = max(_MIN_FIGURE_INCHES, legend_height)
+    figure, (axis,) = make_panels(width=_AXIS_WIDTH_INCHES + legend_width, height=height)
     return figure, axis, numbers
 
 
 def number_formulas(pieces: Sequence[Piece]) -> dict[str, int]:
-    """Return the number of every formula, from 1, in the order of the pieces.
+    """Number the different expressions of the pieces from 1, in the order of the pieces.
 
     Args:
         pieces: The pieces of a formula.
+
+    Returns:
+        The number of each expression, by its text.
     """
     texts = dict.fromkeys(piece.to_text() for piece in pieces)
     return {text: number for number, text in enumerate(texts, 1)}
@@ -147,8 +161,8 @@ def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
 
 
 def _region_style(number: int) -> Record:
-    """Return the colour and the hatch of a formula."""
-    colours = COLOURS[:6] + COLOURS[7:]
+    """Return the colour and the hatch of a formula with this number."""
+    colours = COLOURS[:6] + COLOURS[7:]  # Black is left out.
     round_number, colour_index = divmod(number - 1, len(colours))
     return {"color": colours[colour_index], "hatch": _HATCHES[round_number % len(_HATCHES)]}
 
@@ -162,10 +176,10 @@ def _legend_label(piece: Piece, number: int) -> str:
 
 
 def sample_values(value: Affine, epsilons: Vector, steps: int) -> Vector:
-    """Evaluate a function of x without δ.
+    """Evaluate a function of x and δ at δ = 0.
 
     Args:
-        value: A function of x and δ.
+        value: The function.
         epsilons: The values of ε. Shape (points,).
         steps: The number of steps into which ε is divided: x = e^(ε/steps).
 
@@ -176,7 +190,10 @@ def sample_values(value: Affine, epsilons: Vector, steps: int) -> Vector:
 
 
 def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
-    """Draw a region of the plane, with the number of its formula where it is highest."""
+    """Draw a region of the plane, with the number of its formula where the region is highest.
+
+    numbers: the number of each formula by its text.
+    """
     lower, upper = (sample_values(end, epsilons, piece.steps) for end in piece.delta)
     number = numbers[piece.to_text()]
     style = _region_style(number)
@@ -193,7 +210,7 @@ def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[st
     )
     # The heights are those on the square-root scale of δ.
     heights = np.sqrt(np.maximum(upper, 0)) - np.sqrt(np.maximum(lower, 0))
-    margin = len(epsilons) // 5
+    margin = len(epsilons) // 5  # The number keeps off the ends of the region.
     index = min(max(int(np.argmax(heights)), margin), len(epsilons) - 1 - margin)
     axis_width = axis.get_xlim()[1] - axis.get_xlim()[0]
     is_wide = epsilons[-1] - epsilons[0] > _MIN_LABELLED_SHARE * axis_width

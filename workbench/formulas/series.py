@@ -9,8 +9,13 @@ conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them,
 n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)
 n = 1 mod 2: ...
 
-A conjecture is an exact polynomial in n, or in n and the position j of a power. It is fitted to the
-coefficients of some n and verified on all other n, case by case. It is not proven.
+The numerator and the denominator of a formula are polynomials in e^ε, with a coefficient for each
+power j. A conjecture states each coefficient as a polynomial in n, or in n and j. It is fitted to
+the coefficients at some n and verified exactly at all other n. It is not proven.
+
+Terms. A class of n has one remainder modulo the period: with period 2, the even n are one class and
+the odd n the other. Each class has its own polynomials. Near both ends of a formula the
+coefficients may follow other polynomials than between (`_MAX_EDGE_TERMS`).
 """
 
 from __future__ import annotations
@@ -37,17 +42,18 @@ if TYPE_CHECKING:
     from workbench.formulas.pieces import Piece
     from workbench.solvers.exact.polynomials import Poly
 
-# The coefficients of the fitted monomials.
+# The factors of monomials such as 1, n, n², in their order.
 MonomialWeights = tuple[Fraction, ...]
 
-_INTEGER_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_INTEGER_RANGE = re.compile(r"(\d+)\.\.(\d+)")  # For example 3..20.
+# For example 0..3..0..12: the lists 0..3, 0..4, ..., 0..12.
 _LIST_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 # The periods of a quasi-polynomial in n, in the order in which they are tried.
 _PERIODS = (1, 2, 3, 4)
 # Each class of n is fitted on this many n. They determine degree 3 in n, or degree 2 in n and j.
 _FITTED_PER_CLASS = 4
 _MIN_VERIFIED_COUNT = 5  # A conjecture is verified on at least this many other n.
-# At both ends this many powers may have separate coefficients, which are functions of n.
+# At most this many of the lowest and of the highest powers have separate polynomials in n.
 _MAX_EDGE_TERMS = 2
 # The exponents (of n, of j) of the monomials, in the order in which they are added.
 _ONE_VARIABLE = ((0, 0), (1, 0), (2, 0), (3, 0))
@@ -60,7 +66,7 @@ class Conjecture:
 
     Attributes:
         piece: The position of the piece from the end: 1 for the last piece.
-        cases: The n for which the conjecture holds exactly.
+        cases: The rising n for which the conjecture holds exactly.
         fitted_count: The number of n to which it was fitted.
         class_formulas: For each class of n modulo the period, the text of its formula.
     """
@@ -132,9 +138,10 @@ class FormulaSeries:
         return {"name": self.name, "formulas": formulas}
 
     def pattern(self) -> list[Conjecture]:
-        """Return conjectures about the pieces as functions of n, from the last piece on.
+        """Return conjectures about the pieces as functions of n, the last piece first.
 
-        A piece has no conjecture if no formula fits some n and holds for five other n.
+        A piece has no conjecture if no formula that is fitted to some n holds for all other n, at
+        least five.
         """
         pieces = {}
         for value, formula in self.formulas.items():
@@ -152,7 +159,7 @@ class FormulaSeries:
 def read_ranged_option(
     counts: Collection[str], values: Values
 ) -> tuple[str, dict[int, Any]] | None:
-    """Find the option that has a range of values.
+    """Find the first option that has a range of values.
 
     Args:
         counts: The names of the options that are integers. Their ranges are "3..20" or a `range`;
@@ -176,7 +183,10 @@ def read_ranged_option(
 
 
 def _expand_range(value: Any, *, is_count: bool) -> dict[int, Any] | None:
-    """Return the value of an option for each n of its range; None if it has no range."""
+    """Return the value of an option for each n of its range; None if it has no range.
+
+    For "0..3..0..12", n is the end of the list, and the value the text "0..n".
+    """
     if is_count and isinstance(value, range):
         return {n: n for n in value}
     text = value.replace(" ", "") if isinstance(value, str) else ""
@@ -201,7 +211,7 @@ def solve_series(
     Args:
         name: The name of the option that has several values, such as n.
         values: Its values, rising integers.
-        solve: Function of a value that computes its formula.
+        solve: Function from a value to its formula.
         progress: Called every few seconds with a sentence about what is proven.
 
     Raises:
@@ -232,6 +242,7 @@ def _find_conjecture(position: int, pieces: Mapping[int, Piece]) -> Conjecture |
         if class_formulas is None:
             continue
         class_sizes = [sum(n % period == remainder for n in pieces) for remainder in range(period)]
+        # Every class is fitted on its first n.
         fitted_count = sum(min(_FITTED_PER_CLASS, size) for size in class_sizes)
         if len(pieces) - fitted_count >= _MIN_VERIFIED_COUNT:
             return Conjecture(position, tuple(sorted(pieces)), fitted_count, class_formulas)
@@ -269,15 +280,15 @@ def _fit_class(pieces: Mapping[int, Piece]) -> str | None:
 
 
 def _fit_polynomials(polynomials: Mapping[int, Poly]) -> str | None:
-    """Return one text for polynomials by n; None if no text fits all of them.
+    """Return one text for the polynomials of all n; None if no text fits all of them.
 
-    The lowest and the highest powers are functions of n, the coefficients between functions of n
-    and of the position j.
+    The lowest and the highest power, and the coefficients at the edges, are polynomials in n. The
+    coefficients between are polynomials in n and j. As few edge coefficients as possible are used.
     """
     lowest_degrees = {n: _lowest_power(polynomial) for n, polynomial in polynomials.items()}
-    degree = {n: polynomial.degree() for n, polynomial in polynomials.items()}
+    degrees = {n: polynomial.degree() for n, polynomial in polynomials.items()}
     first = _fit_in_n(lowest_degrees)
-    last = _fit_in_n(degree)
+    last = _fit_in_n(degrees)
     if first is None or last is None:
         return None
     for edge in range(_MAX_EDGE_TERMS + 1):
@@ -288,14 +299,14 @@ def _fit_polynomials(polynomials: Mapping[int, Poly]) -> str | None:
             high_values = {}
             for n, polynomial in polynomials.items():
                 low_values[n] = int(polynomial[lowest_degrees[n] + offset])
-                high_values[n] = int(polynomial[degree[n] - offset])
+                high_values[n] = int(polynomial[degrees[n] - offset])
             first_coefficients.append(_fit_in_n(low_values))
             last_coefficients.append(_fit_in_n(high_values))
-        inner = {}
+        inner_values = {}
         for n, polynomial in polynomials.items():
-            for j in range(lowest_degrees[n] + edge, degree[n] - edge + 1):
-                inner[n, j] = int(polynomial[j])
-        middle = _fit_monomials(inner, _TWO_VARIABLES) if inner else ()
+            for j in range(lowest_degrees[n] + edge, degrees[n] - edge + 1):
+                inner_values[n, j] = int(polynomial[j])
+        middle = _fit_monomials(inner_values, _TWO_VARIABLES) if inner_values else ()
         has_edges = None not in first_coefficients and None not in last_coefficients
         if middle is not None and has_edges:
             ends = (first_coefficients, last_coefficients)
@@ -309,15 +320,15 @@ def _lowest_power(polynomial: Poly) -> int:
 
 
 def _fit_in_n(values: Mapping[int, int]) -> MonomialWeights | None:
-    """Return the polynomial in n through the first values that holds for all; None without one."""
+    """Return the simplest polynomial in n that holds for the values of all n; None without one."""
     return _fit_monomials({(n, 0): value for n, value in values.items()}, _ONE_VARIABLE)
 
 
 def _fit_monomials(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> MonomialWeights | None:
-    """Return the simplest combination of monomials that holds for all values.
+    """Return the weights of the fewest first monomials whose sum holds for all values.
 
-    It is fitted to the values of the first n. values: by (n, j); monomials: exponents of n and j.
-    The result is None if no combination holds for all values.
+    They are fitted to the values of the first _FITTED_PER_CLASS n. values: by (n, j); monomials:
+    exponents of n and of j. The result is None if no combination holds for all values.
     """
     fitted_n = sorted({n for n, _ in values})[:_FITTED_PER_CLASS]
     for count in range(1, len(monomials) + 1):
@@ -326,6 +337,8 @@ def _fit_monomials(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Mon
         for (n, j), value in values.items():
             if n in fitted_n:
                 rows.append([fmpq(n**a * j**b) for a, b in used] + [fmpq(value)])
+        # The equations have one solution if their reduced form is the identity, with the solution
+        # in the last column.
         reduced_rows, rank = fmpq_mat(rows).rref()
         if rank != count or any(reduced_rows[k, k] != 1 for k in range(count)):
             continue
@@ -347,10 +360,10 @@ def _write_sum(
     ends: tuple[Sequence[Any], Sequence[Any]],
     middle: MonomialWeights,
 ) -> str:
-    """Write a sum of powers of e^ε whose coefficients are functions of n and j.
+    """Write a sum of powers of e^ε whose coefficients are polynomials in n and j.
 
-    first, last: the lowest and the highest power; ends: the separate coefficients at both ends;
-    middle: the coefficients between.
+    first, last: the lowest and the highest power; ends: the separate coefficients of the lowest and
+    of the highest powers, from the end inwards; middle: the coefficients between, () for none.
     """
     low = _write_polynomial(first, _ONE_VARIABLE)
     high = _write_polynomial(last, _ONE_VARIABLE)

@@ -1,16 +1,17 @@
 """Compute the shadow prices of a design, and which neighbours and constraints restrict it.
 
-A shadow price is the change of the optimal loss for one more unit of something.
+A shadow price is the change of the optimal loss for one more unit of ε, of δ, or of the side of a
+constraint.
 
     V(ε, δ)          the optimal loss of the class over which the family designs
     dV/dε, dV/dδ     the prices: the derivatives from below and from above, which differ where two
                      formulas of V meet (V falls in both variables and is convex in δ)
 
-Where the optimum has a formula (`workbench.formula`), both prices are its derivatives there. They
-are proven: enclosed between rationals and rounded to doubles. A pair of neighbours restricts the
-design if its comparison would violate a budget that is smaller by a billionth. A constraint of the
-request restricts the design if the solver's multipliers of its rows are not 0: |dV/db| for its
-sides b.
+Where the optimum has a formula (`workbench.formula`), the prices are its derivatives. They are
+proven: enclosed between rationals and rounded to doubles. A comparison of two neighbours restricts
+the design if it would violate a budget that is smaller by a billionth. A constraint of the request
+restricts the design if the solver's multipliers of its rows are not 0. The price is then the
+largest multiplier, |dV/db| for the side b of a row.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from workbench.privacy.claim import Claim
 from workbench.solvers.arrays import Ints
 from workbench.solvers.optimal_face import has_unique_value
 
-# (price from below, price from above); from below None if there is nothing below.
+# The derivatives from below and from above. At δ = 0 there is none from below (None).
 OneSidedPrices = tuple[float | None, float]
 # (number of rows that restrict the design, number of rows, the largest multiplier).
 RowPrices = tuple[int, int, float]
@@ -44,7 +45,7 @@ RowPrices = tuple[int, int, float]
 _RELATIVE_STEP = Fraction(1, 10**9)
 _EXP_BITS = 128  # e^ε is enclosed to this many bits.
 _MAX_COMPARISONS = 2_000  # If a mechanism has more comparisons, none are listed.
-_MAX_LISTED_NAMES = 8  # A text names at most this many comparisons.
+_MAX_LISTED_NAMES = 8  # The text of prices names at most this many comparisons.
 # A multiplier up to this share of the largest loss counts as 0.
 _ZERO_MULTIPLIER = 1e-7
 
@@ -58,8 +59,8 @@ class ShadowPrices:
         delta: dV/dδ from below and from above; None if no formula gives it.
         binding: The labels of the comparisons that use up the budget: pairs of row numbers, or
             differences.
-        comparison_count: The number of comparisons.
-        note: The reason why something is missing.
+        comparison_count: The number of comparisons of the mechanism; 0 if they are not measured.
+        note: The reason why prices or comparisons are missing; "" if none are.
         comparison_names: The descriptions of the comparisons that use up the budget.
         constraints: Constraint of the request -> (number of its rows that restrict the design,
             number of its rows, the largest multiplier).
@@ -155,17 +156,20 @@ def compute_shadow_prices(design: Any) -> ShadowPrices:
     smaller_claim = _shrink_budget(design.claim) if has_comparisons else None
     if smaller_claim is None:
         return ShadowPrices(epsilon, delta, (), 0, note, (), constraints)
-    results = measure_mechanism(design.mechanism, smaller_claim, design.mechanism.comparisons())
-    listed_names = list(itertools.islice(results, _MAX_COMPARISONS + 1))
+    measured = measure_mechanism(design.mechanism, smaller_claim, design.mechanism.comparisons())
+    # One more than the limit shows that there are too many.
+    comparisons = list(itertools.islice(measured, _MAX_COMPARISONS + 1))
     binding: tuple[Ints, ...] = ()
-    if len(listed_names) > _MAX_COMPARISONS:
+    if len(comparisons) > _MAX_COMPARISONS:
         note = f"{note} more than {_MAX_COMPARISONS} comparisons are not listed".lstrip()
     else:
         binding = tuple(
-            result.label for result in listed_names if not smaller_claim.is_met_by(result)
+            comparison.label
+            for comparison in comparisons
+            if not smaller_claim.is_met_by(comparison)
         )
     names = tuple(_comparison_name(label, design) for label in binding)
-    return ShadowPrices(epsilon, delta, binding, len(listed_names), note, names, constraints)
+    return ShadowPrices(epsilon, delta, binding, len(comparisons), note, names, constraints)
 
 
 def _comparison_name(label: Ints, design: Any) -> str:
@@ -189,13 +193,13 @@ def _price_constraints(design: Any) -> dict[str, RowPrices]:
     solution = design.solution
     if solution is None or solution.row_dual is None:
         return {}
-    zero = _ZERO_MULTIPLIER * float(np.abs(solution.data.c).max())
+    max_zero = _ZERO_MULTIPLIER * float(np.abs(solution.data.c).max())
     prices_by_name: dict[str, RowPrices] = {}
     for block in solution.program.rows:
         if block.is_user_constraint:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
             binding, rows, price = prices_by_name.get(block.name, (0, 0, 0.0))
-            binding += int((prices > zero).sum())
+            binding += int((prices > max_zero).sum())
             rows += block.size
             prices_by_name[block.name] = (binding, rows, max(price, float(prices.max())))
     return prices_by_name
@@ -250,7 +254,8 @@ def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]
     def derivatives_near(index: int, *intervals: Any) -> FloatPair:
         """Return a price of the first and of the last piece near the request.
 
-        index: 0 for dV/dε, 1 for dV/dδ; intervals: of ε, and of δ.
+        These are the derivatives from below and from above. index: 0 for dV/dε, 1 for dV/dδ;
+        intervals: a small interval of ε around the request, or its ε and an interval of δ.
         """
         formula = solve_formula(question, *intervals)
         piece_prices = (piece.shadow_prices for piece in formula.pieces)
