@@ -1,6 +1,7 @@
-"""The result of `workbench.formula`: the optimal loss as a formula, with its proof.
+"""Evaluate, write, draw and save the result of `workbench.formula`: the optimal loss as a formula.
 
-A `Formula` can be evaluated, written as text, LaTeX or Python, drawn and saved.
+A `Formula` is a list of pieces. Each piece has an expression of the optimum in x = e^(ε/steps) and
+δ, and an interval of ε (and of δ) where it is proven.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-# e^ε is enclosed to these numbers of bits in turn, until the optimum is enclosed to _MAX_WIDTH.
+# e^ε is enclosed to these numbers of bits in turn, until the bounds of the optimum are close.
 _EXP_BITS = (200, 800, 3200)
-_MAX_WIDTH = Fraction(1, 1 << 100)  # Wider bounds on an optimum are computed again, with more bits.
+_MAX_WIDTH = Fraction(1, 1 << 100)  # The bounds of an optimum differ by at most this.
 
 
 def _raise_proof_error(error: WorkbenchError) -> Record:
@@ -47,8 +48,8 @@ class Formula:
         what: The class of mechanisms and the loss in words, such as "best channel, absolute loss".
         pieces: The pieces by rising ε, and within one interval of ε by rising δ.
         steps: The number of steps into which ε is divided: x = e^(ε/steps).
-        unproven: The intervals of ε that are not proven, as after a time limit or Ctrl-C. If
-            proven_epsilon is given, these are intervals of δ.
+        unproven: The intervals of ε for which no formula is proven, after a time limit or Ctrl-C.
+            If proven_epsilon is given, these are intervals of δ.
         seconds: The runtime in seconds.
         proof: Returns the entries of a certificate file that prove the formula, or raises an error
             that explains why there are none.
@@ -65,7 +66,10 @@ class Formula:
     proven_epsilon: Fraction | None = None
 
     def __getstate__(self) -> Record:
-        """Return the state to pickle, with the proof, since functions cannot be pickled."""
+        """Return the state to pickle, in which the proof is computed.
+
+        The function `proof` may be a closure, which cannot be pickled.
+        """
         proof: Any
         try:
             proof = partial(dict, self.proof())
@@ -98,6 +102,7 @@ class Formula:
             piece = self._find_piece(x, exact_delta, epsilon)
             if piece.value is None:
                 raise Infeasible(f"No mechanism satisfies the request at epsilon = {epsilon}.")
+            # Without an interval of δ, the end is a constant, so any x gives the δ of the piece.
             piece_delta = piece.delta[0](Fraction(2)) if exact_delta is None else exact_delta
             bounds = piece.value.enclose(*x, piece_delta)
             if bounds is not None and bounds[1] - bounds[0] <= _MAX_WIDTH:
@@ -107,7 +112,8 @@ class Formula:
     def _find_piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
         """Return a piece that holds at a point. Raises InvalidRequest.
 
-        x: bounds on e^(ε/steps); epsilon: the value for the error message.
+        x: bounds on e^(ε/steps); delta: None to accept only pieces at one δ; epsilon: the ε that
+        the user gave, for the error message.
         """
         candidates = [piece for piece in self.pieces if _may_contain(piece, x)]
         if not candidates:
@@ -127,7 +133,11 @@ class Formula:
 
     @property
     def mechanism(self) -> list[Record]:
-        """Return the probabilities of optimal mechanisms as formulas, one row for each interval."""
+        """Return the probabilities of optimal mechanisms as formulas.
+
+        There is one row for each part of a piece, an interval of ε in which every probability has
+        one formula. The row has the ends of the interval and the text of each probability.
+        """
         rows = []
         for piece in self.pieces:
             for part in piece.parts:
@@ -152,7 +162,7 @@ class Formula:
 
     @property
     def sentences(self) -> Strings:
-        """Return the proven statements as sentences."""
+        """Return the statements that are proven: a summary, then the line of each piece."""
         first, *other_lines = str(self).splitlines()
         count = _count_noun(len(self.pieces), "formula")
         gaps = "" if self.unproven else "gap or "
@@ -211,7 +221,11 @@ class Formula:
         return [*self._result.rows]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table of the pieces: from ε, to ε, formula, and the ends of δ if they differ."""
+        """Return a table of the pieces.
+
+        Its columns are from_epsilon, to_epsilon, formula and, with an interval of δ, from_delta and
+        to_delta.
+        """
         return self._result.to_frame()
 
     def latex(self, *, table: bool = False) -> str:

@@ -1,7 +1,9 @@
-"""Write rational functions of e^ε, affine in δ, as a person would: in plain text, LaTeX and Python.
+"""Write rational functions of e^ε, affine in δ, in plain text, LaTeX and Python.
 
-Common factors are written in front. a, b and d are polynomials in e^ε, and c is a number. The
-result is the shortest of these forms: (a + δ b)/d; 1 - (a + δ b)/d; c (1 - δ) a/d.
+For example, `write_affine` writes (2 x - δ)/(x + 1) with x = e^ε as "(2e^ε - δ) / (e^ε + 1)".
+
+Common factors are written in front. With polynomials a, b and d in e^ε, a function has one of the
+forms (a + δ b)/d, 1 - (a + δ b)/d and (1 - δ) a/d.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class Style:
     """The way in which powers, products and quotients are written.
 
     Attributes:
-        power: Writes e^ε to an exponent.
+        power: Writes e^(exponent ε) for an exponent.
         delta: The text of δ.
         product: The text between two factors.
         quotient: Writes a quotient from its numerator and its denominator.
@@ -41,7 +43,7 @@ class Style:
         """Put a text in brackets if it is a sum.
 
         Args:
-            text: A sum or a product.
+            text: A sum or a product. Only sums contain spaces.
         """
         return self.bracket(text) if " " in text else text
 
@@ -56,11 +58,11 @@ class Style:
 
 
 def write_multiple(factor: Fraction, letters: str) -> str:
-    """Write a positive multiple of letters, such as 2n/3.
+    """Write a positive multiple of letters: 2n/3 for 2/3 and "n".
 
     Args:
         factor: A positive rational.
-        letters: The letters; "" for a number.
+        letters: The letters, such as "n" or "nj"; "" to write the factor alone.
     """
     text = letters
     if factor.numerator != 1 or not letters:
@@ -71,10 +73,13 @@ def write_multiple(factor: Fraction, letters: str) -> str:
 
 
 def join_signed_terms(terms: Iterable[tuple[bool, str]]) -> str:
-    """Write a sum.
+    """Write a sum: "a - b" for the terms (False, "a") and (True, "b").
 
     Args:
-        terms: (whether the term is negative, the term without sign).
+        terms: For each term, whether it is negative, and its text without sign.
+
+    Returns:
+        The sum; "0" for no terms.
     """
     text = ""
     for is_negative, term in terms:
@@ -144,7 +149,7 @@ def write_affine(value: Affine, style: Style = PLAIN, steps: int = 1) -> str:
         style: PLAIN, LATEX or PYTHON.
         steps: The number of steps into which ε is divided: x = e^(ε/steps).
     """
-    # The function is 1 - remainder/denominator for δ = 0.
+    # At δ = 0 the function is constant/denominator = 1 - remainder/denominator.
     remainder = value.denominator - value.constant
     has_fewer_terms = 0 < _count_terms(remainder) < _count_terms(value.constant)
     is_shorter = has_fewer_terms and min(remainder.coeffs()) >= 0
@@ -189,18 +194,19 @@ def _write_numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> s
 
 
 def _write_factored(polynomial: Poly, style: Style, steps: int) -> str:
-    """Write a polynomial, with its content and its power of x in front if that is shorter."""
+    """Write a polynomial, with a common number and power of x in front if that is shorter."""
     expanded_text = _write_polynomial_sum(polynomial, style, steps)
     coefficients = [int(value) for value in polynomial.coeffs()]
-    content = gcd(*coefficients)
+    common_divisor = gcd(*coefficients)
     lowest_power = next((power for power, value in enumerate(coefficients) if value), 0)
-    has_factor = content != 1 or lowest_power > 0
+    has_factor = common_divisor != 1 or lowest_power > 0
     if _count_terms(polynomial) < 2 or not has_factor:
         return expanded_text
-    inner = _write_polynomial_sum(polynomial.right_shift(lowest_power) // content, style, steps)
+    reduced_polynomial = polynomial.right_shift(lowest_power) // common_divisor
+    inner = _write_polynomial_sum(reduced_polynomial, style, steps)
     factors = []
-    if content != 1:
-        factors.append(str(content))
+    if common_divisor != 1:
+        factors.append(str(common_divisor))
     if lowest_power:
         factors.append(style.power(Fraction(lowest_power, steps)))
     factored_text = style.product.join([*factors, style.bracket(inner)])
