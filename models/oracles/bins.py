@@ -1,8 +1,13 @@
 """Find the optimal bins of RR-on-Bins, the label randomizer with the smallest expected loss.
 
-`optimal_bins` answers: into which intervals (bins) are the labels divided, which value is published
-for each bin, and what is the expected loss? The paper is Ghazi et al. 2022, "Regression with Label
-Differential Privacy". `printed_bins` is its Algorithm 2, `optimal_bins` is faster. Both are exact.
+RR-on-Bins divides the labels into intervals (bins), each with one output. It publishes the output
+of the label's bin with a larger probability, by the factor e^ε, than each other output.
+`optimal_bins` returns the bins, their outputs and the expected loss. For example, the labels 0, 1
+and 5 with equal weights, squared loss and ε = 2 have the bins {0, 1} and {5} with the outputs 0.785
+and 4.041.
+
+The paper is Ghazi et al. 2022, "Regression with Label Differential Privacy". `printed_bins` is its
+Algorithm 2, `optimal_bins` is faster. Both are exact.
 
 Notation. y is a label with the prior probability p_y, o an output, ℓ(o, y) the loss, k the number
 of labels and d the number of bins.
@@ -22,14 +27,15 @@ that satisfies Assumption 4 of the paper.
 |------------------|---------------------------------------------------|
 | 𝒴, P, ε          | labels (k,), prior (k,), epsilon                  |
 | L[r][i]          | `interval_losses`, 0-based, r..i inclusive        |
-| A[i][j], d       | `printed_bins`                                    |
+| A[i][j], d       | `best_partition`                                  |
 | Φ                | starts (d,): first label of each bin              |
 | 𝒴^               | values (d,)                                       |
 
 The two algorithms:
 
-* `printed_bins`: Algorithm 2 as printed. Erratum: it takes O(k³), not O(k²), because A[i][j] is a
-  minimum over r for every pair (i, j). It is the readable oracle, for small k.
+* `printed_bins`: Algorithm 2 as printed. Erratum: it takes O(k³) steps, not O(k²), because A[i][j]
+  is a minimum over r for every pair (i, j). It is easy to read, and serves to check `optimal_bins`
+  for small k.
 * `optimal_bins`: the objective is a ratio, which Dinkelbach's iteration minimises. It starts at
   λ = min_o F(o), the loss with a single bin. Each round solves B(λ) = min over partitions of
   Σ_S (L(S) - λ) - λ q, and sets λ to the ratio of the minimiser. The iteration ends when λ stops
@@ -77,8 +83,8 @@ class Bins:
         bound: lower bound on the loss of every ε-DP randomizer. The rounding of its sums, 1e-12
             relative, is subtracted.
         rounds: rounds of Dinkelbach's iteration, 0 for Algorithm 2 as printed.
-        steps: amount of work, the same on every machine: evaluations of interval losses, or for
-            Algorithm 2 as printed the candidates for last bins.
+        steps: amount of work, which is the same on every machine: the number of evaluations of
+            interval losses, or of candidates for last bins in Algorithm 2 as printed.
     """
 
     starts: Integers
@@ -117,9 +123,10 @@ def evaluate_partition(
     loss: Loss,
     starts: Integers,
 ) -> tuple[float, Vector]:
-    """Compute the objective and the best outputs of a partition.
+    """Compute the objective and the best outputs of a partition of the labels into bins.
 
-    The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q).
+    The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q) over the bins j, with
+    the best output o_j of each.
 
     Args:
         labels: increasing labels, shape (k,).
@@ -168,8 +175,10 @@ def _mean_losses(
 
 
 def _quantile_form(loss: Loss) -> tuple[float, float]:
-    """Return (τ, c) for a loss that is c times pinball:τ."""
-    return (float(loss.parameter), 1.0) if loss.parameter is not None else (0.5, 2.0)
+    """Return (τ, c) of a loss that is c times pinball:τ; "absolute" is 2 times pinball:0.5."""
+    if loss.parameter is None:
+        return 0.5, 2.0
+    return float(loss.parameter), 1.0
 
 
 def _best_values(
@@ -180,9 +189,11 @@ def _best_values(
     starts: Integers,
     ends: Integers,
 ) -> Vector:
-    """Return argmin_o F(o) + q Σ_S p ℓ(o, y) for each bin, shape (d,).
+    """Return argmin_o F(o) + q Σ_S p ℓ(o, y) for each bin S, shape (d,).
 
-    It is the weighted mean or the weighted quantile (the least minimiser).
+    `starts` are the first labels of the bins, `ends` the first labels behind them. The minimiser is
+    the mean or the smallest quantile of the labels, with the weights p (1 + q) in the bin and p
+    outside.
     """
     bin_weights = np.add.reduceat(prior, starts)
     if loss.kind in ("squared", "poisson", "poisson-deviance"):
@@ -243,7 +254,7 @@ def optimal_bins(
     steps = 0
     while rounds < _MAX_ROUNDS:
         rounds += 1
-        rate = objective + constant
+        rate = objective + constant  # λ of the module header.
         least_value, least_starts, evaluations = least_partition(problem, rate)
         steps += int(evaluations)
         bound = max(bound, objective + min(0.0, least_value - rate * q) / (1.0 + q))
@@ -265,9 +276,11 @@ def _build_partition_problem(
 ) -> tuple[int, Vector, Vector, tuple[float, ...]]:
     """Return the problem of `monge.least_partition`: (kind, table, weight sums, numbers).
 
-    The numbers are (q, mean, spread, tau, scale): the mean of the labels (0 if they are centred),
-    the smallest mean loss of a single output (0 for pinball), and τ and c of a loss that is c times
-    pinball:τ.
+    Row i of the table has running sums before label i (of weights, of weights times positions, and
+    of a third term, each as a pair of floats), then the position of the label, and for quantiles
+    F at the label. The numbers are (q, mean, spread, tau, scale): the mean of the labels (0 if they
+    are centred), the smallest mean loss of a single output (0 for pinball), and τ and c of a loss
+    that is c times pinball:τ.
     """
     from workbench.models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 

@@ -1,19 +1,19 @@
 """Bound the smallest error rate of noise modulo n + 1 if neighbours differ by 1, 2, ..., or μ̄.
 
-The functions answer: under (ε, δ)-PDP, what is the smallest error rate if the set of shifts 𝓜 is
-{1..μ̄} (or also contains their negatives), and is it proven? Kadam et al. 2024 call this bounded
-difference (BD). Lemma, theorem and equation numbers are those of that paper.
+The privacy notion is (ε, δ)-PDP, and the set of shifts 𝓜 is {1..μ̄}. `column_cut_law` computes an
+error rate that is attained and may be proven optimal, `chain_bound` a lower bound. Kadam et al.
+2024 call this case bounded difference (BD). Lemma, theorem and equation numbers are those of that
+paper.
 
 Notation. A shift μ is a difference of neighbouring answers, μ̄ the largest one, and u the unit of
 shifts u, 2u, .., μ̄u. Answers are 0..n. f is the PMF of the noise, so that the error rate is
 1 - f(0), and a = e^-ε. The column-cut law and its chain bound, with rows, columns, cut vectors c_j
 and breaks, are explained in `column_cut`.
 
-Lemma 4 (δ = 0) is correct. Theorem 3 and Corollary 2 (δ > 0) are not, see `printed_theorem3`; the
-column-cut law replaces them. The law is the error rate of a private mechanism. The chain bound is a
-lower bound on the error rate of every mechanism. A law is called an optimum only if the chain bound
-equals it. Otherwise the law is an upper bound on the optimal error rate, and the chain bound is a
-lower bound.
+Lemma 4 (δ = 0) is correct. Theorem 3 and Corollary 2 (δ > 0) are not, see `printed_theorem3`. The
+column-cut law replaces them. It is the error rate of a private mechanism. The chain bound is a
+lower bound on the error rate of every mechanism. If both are equal, the law is called an optimum,
+otherwise an upper bound.
 
 | paper (Kadam et al. 2024) | here                                           |
 |---------------------------|------------------------------------------------|
@@ -155,7 +155,7 @@ def chain_bound(
 
 
 def _run_length(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
-    """Return the largest m such that u, 2u, ..., mu are all shifts."""
+    """Return the largest m such that u, 2u, ..., mu are all shifts; u is `unit`."""
     length = 0
     for times in range(1, shift_order(sizes, unit)):
         multiple = tuple(times * step % size for step, size in zip(unit, sizes, strict=True))
@@ -167,7 +167,10 @@ def _run_length(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
 
 @lru_cache(maxsize=64)
 def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
-    """Return (u, m) with the longest run u, 2u, ..., mu among the shifts."""
+    """Return the shift u and the number m of the longest run u, 2u, ..., mu among the shifts.
+
+    For example, the shifts 2, 4, 6 and 5 modulo 9 have the longest run 2, 4, 6: u = 2, m = 3.
+    """
     unit = shifts[0]
     max_length = 0
     shift_set = frozenset(shifts)

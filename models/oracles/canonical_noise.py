@@ -1,13 +1,13 @@
 """Compute the smallest mean loss of integer noise for a trade-off function, at sensitivity D = 1.
 
-The functions answer: what is the smallest mean of a loss of η if the trade-off curve of the noise η
-and the shifted noise η + 1 is at least f? Canonical noise attains it. The sources are Awan and
-Vadhan 2023 and Awan and Ramasethu 2023.
+The trade-off curve T(P, Q) of two laws is the smallest type II error of a test between them as a
+function of its type I error α. A notion of privacy requires that T(η, η + 1), for the noise η and
+the shifted noise, is at least a trade-off function f. The functions compute the smallest mean loss
+of such noise, which canonical noise attains. The sources are Awan and Vadhan 2023 and Awan and
+Ramasethu 2023.
 
-Notation. T(P, Q) is the trade-off curve of two laws: the smallest type II error of a test between
-them as a function of its type I error α. f is a trade-off function, the bound on this curve that
-the notion requires, and c its fixed point. (ε_i, δ_i) are budgets, μ that of Gaussian DP, and Φ is
-the normal distribution function.
+Notation. c is the fixed point of f, (ε_i, δ_i) are budgets of DP, μ is the budget of Gaussian DP,
+and Φ the normal distribution function.
 
 For a symmetric trade-off function f with f(c) = c, the law with Pr[η > 0] = c and
 
@@ -47,22 +47,23 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
     """
 
     def next_tail(tail: float) -> float:
-        """Compute f(1 - x) of a tail x, so that a small tail keeps its digits."""
-        values = [0.0]
+        """Return f(1 - tail), in a form in which a small tail keeps its digits."""
+        lines = [0.0]  # f is the largest of these lines.
         for epsilon, delta in points:
-            values.append(math.exp(-epsilon) * (tail - delta))
-            values.append(1 - delta - math.exp(epsilon) * (1 - tail))
-        return max(values)
+            lines.append(math.exp(-epsilon) * (tail - delta))
+            lines.append(1 - delta - math.exp(epsilon) * (1 - tail))
+        return max(lines)
 
-    # The first tail is the fixed point f(c) = c; f falls.
+    # The first tail is the fixed point f(c) = c. It is unique, since f falls.
     tail, _ = bisect(lambda c: next_tail(1 - c) <= c, 0.0, 0.5)
-    value = loss(0)
+    # The mean of an even loss is loss(0) + Σ_k Pr[|η| > k] (loss(k + 1) - loss(k)).
+    mean_loss = loss(0)
     for k in range(_MAX_TERMS):
-        value += 2 * tail * (loss(k + 1) - loss(k))
+        mean_loss += 2 * tail * (loss(k + 1) - loss(k))
         tail = next_tail(tail)
         if tail < _MIN_TAIL:
             break
-    return value
+    return mean_loss
 
 
 def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
@@ -73,13 +74,13 @@ def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
         loss: even function of η that does not fall as |η| grows.
     """
     normal = NormalDist()
-    value = loss(0)
+    mean_loss = loss(0)
     for k in range(_MAX_TERMS):
         tail = 2 * normal.cdf(-mu * (k + 0.5))
-        value += tail * (loss(k + 1) - loss(k))
+        mean_loss += tail * (loss(k + 1) - loss(k))
         if tail < _MIN_TAIL:
             break
-    return value
+    return mean_loss
 
 
 def discrete_gaussian_loss(variance: float, loss: Callable[[int], float]) -> float:
@@ -91,6 +92,6 @@ def discrete_gaussian_loss(variance: float, loss: Callable[[int], float]) -> flo
     """
     end = math.ceil(math.sqrt(2 * variance * _GAUSSIAN_EXPONENT)) + 1
     weights = [math.exp(-k * k / (2 * variance)) for k in range(end)]
-    total = 2 * sum(weights) - 1
+    total = 2 * sum(weights) - 1  # The weight of 0, which is 1, counts once.
     side_sum = sum(w * loss(k) for k, w in enumerate(weights) if k)
     return (weights[0] * loss(0) + 2 * side_sum) / total

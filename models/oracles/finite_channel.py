@@ -1,8 +1,8 @@
 """Compute optimal ε-private channels in closed form, for two relations of neighbours.
 
-The functions answer: what is the smallest expected (or worst-case) loss of an ε-DP channel between
-finitely many inputs, and which channel attains it? Either consecutive inputs are neighbours, as for
-a count, or all pairs of inputs are.
+The functions compute the smallest expected (or worst-case) loss of an ε-DP channel between finitely
+many inputs, and a channel that attains it. Either consecutive inputs are neighbours, as for a
+count, or all pairs of inputs are.
 
 Notation. y is an input, o an output, p the prior of the inputs, ℓ(y,o) the loss, M the channel
 matrix (inputs x outputs), a = e^-ε, and k the number of inputs.
@@ -11,10 +11,10 @@ Consecutive inputs are neighbours. G is geometric noise clamped to 0..n:
 
     G[y,z] = (1-a)/(1+a) a^|y-z|,  a^|y-z|/(1+a) at the ends z = 0, n
 
-An optimal channel is G followed by a map T from each z to an output (post-processing). If the
-losses never fall as the output moves away from the input, then
+If the losses never fall as the output moves away from the input, an optimal channel is G followed
+by a map T from each z to an output (post-processing). The smallest loss over all channels M is then
 
-    a prior p      min_M = Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)
+    a prior p      Σ_z min_o Σ_y p_y G[y,z] ℓ(y,o)
                                                     (Ghosh, Roughgarden, Sundararajan 2009)
     worst case     min_T max_y Σ_{z,o} G[y,z] T[z,o] ℓ(y,o), T stochastic
                                                     (Gupte, Sundararajan 2010)
@@ -23,9 +23,9 @@ For other losses the two formulas still give upper bounds on the optimum.
 
 All pairs of inputs are neighbours. Every column of such a channel is a mixture of staircase
 columns, whose entries are all 1 or e^ε, because the cone max_y m_y <= e^ε min_y m_y has no other
-extreme rays. With the best output for each staircase column,
+extreme rays. With the best output for each staircase column, the smallest loss is
 
-    min_M = min Σ_S θ_S min_o Σ_y p_y S_y ℓ(y,o)   s.t.  Σ_S θ_S S_y = 1 for every y,  θ >= 0
+    min Σ_S θ_S min_o Σ_y p_y S_y ℓ(y,o)   s.t.  Σ_S θ_S S_y = 1 for every y,  θ >= 0
 
 over the 2^k - 1 staircase columns S with weights θ_S (Kairouz, Oh, Viswanath 2016). If the loss is
 the error rate and the inputs are among the outputs, the optimum is
@@ -132,7 +132,7 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
 
 
 def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
-    """Compute the smallest expected loss if all inputs are neighbours.
+    """Compute the smallest expected loss if all pairs of inputs are neighbours.
 
     Args:
         losses: loss ℓ(y,o) of each input and output, shape (k, m), k <= MAX_EXTREMAL_INPUTS.
@@ -140,7 +140,8 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
         epsilon: budget ε > 0.
     """
     k = len(losses)
-    # The staircase with all entries high is as good as the one with all entries low.
+    # Row number s says which entries are high, as the binary digits of s. The column with all
+    # entries low is a multiple of the one with all entries high, so s = 0 is left out.
     is_high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
     staircases = np.where(is_high, math.exp(epsilon), 1.0)
     costs = (staircases @ (prior[:, None] * losses)).min(axis=1)
@@ -148,7 +149,7 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
 
 
 def randomized_response_error(prior: Vector, epsilon: float) -> float:
-    """Compute the smallest error rate if all inputs are neighbours, the error rate of RRTop-j.
+    """Compute the smallest error rate if all pairs of inputs are neighbours: that of RRTop-j.
 
     Args:
         prior: weights of the inputs, shape (k,).

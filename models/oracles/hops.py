@@ -1,7 +1,7 @@
 """Compute the smallest error rate of additive noise under (ε, δ)-DP, for any shifts and dimension.
 
-`dp_law` answers this in closed form, and gives the PMF that attains it: the hop law for δ = 0, the
-hockey-stick law for δ > 0.
+`dp_law` computes the error rate in closed form, and the PMF that attains it: the hop law for δ = 0,
+the hockey-stick law for δ > 0.
 
 Notation. f is the PMF of the noise η on the group, so the error rate is 1 - f(0). μ is a shift (a
 difference of neighbouring answers) with the budget ε_μ, and 𝓜 the set of shifts. N is the order of
@@ -76,7 +76,7 @@ _TREE_PROOF = (
 
 
 def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Return a function that caches its last 64 results if the group is small.
+    """Decorate a function so that its last 64 results for small groups are cached.
 
     Requests for several δ share the shifts and ε, so results that do not depend on δ are reused.
 
@@ -159,6 +159,7 @@ def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
         Distances, -1 where no path leads, read-only, shape (prod(sizes),).
     """
     fits_int32 = math.prod(sizes) < _MAX_INT32_ELEMENTS
+    # It exceeds every distance, and its sum with a distance does not overflow.
     infinity = 2**30 if fits_int32 else 2**62
     distance = np.full(sizes, infinity, dtype=np.int32 if fits_int32 else np.int64)
     distance[(0,) * len(sizes)] = 0

@@ -1,7 +1,7 @@
 """Compute the smallest error rate under (ε, δ)-PDP for any shifts with one ε, without a solver.
 
-`search_levels` answers: is a known noise optimal, and if not, which noise is? It searches all level
-functions (defined below).
+`search_levels` proves that a known noise is optimal, or replaces it by a better one. It searches
+all level functions (defined below).
 
 Notation. f is the PMF of the noise η, so that the error rate is 1 - f(0). μ is a shift (a
 difference of neighbouring answers), and a = e^-ε. A constraint (η, μ) says f(η) <= e^ε f(η + μ); it
@@ -15,12 +15,12 @@ Level theorem. Give every element a level ℓ(η) in {0, 1, 2, ..., ∞} with �
 Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ of min(1/T, δ/S) }.
 
 Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to
-η. Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1; a
-constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken, so S f(0) <= δ. (>=) Raise any ℓ to the
-shortest-path lengths over the constraints that it keeps: T and S can only fall, and ℓ is now at
-least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to max(a^ℓ, θw)
-breaks only constraints that S counts, at elements of mass a^ℓ; as θ runs from 0 to 1 its total runs
-from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
+η. Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1. A constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken,
+so S f(0) <= δ. (>=) Raise any ℓ to the shortest-path lengths over the constraints that it keeps: T
+and S can only fall, and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weights. The
+mechanism proportional to max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass
+a^ℓ. As θ runs from 0 to 1, its total runs from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever
+it is at least 1/T₀. ∎
 
 `workbench.models.modulo.levels` searches all ℓ without a solver. Designs found by linear or
 mixed-integer programs are thus judged independently. For designs that this search found itself it
@@ -67,7 +67,7 @@ def search_levels(
         OutsideDomain: ε is below MIN_LEVEL_EPSILON, or the group has more than
             MAX_SEARCHED_ELEMENTS elements.
     """
-    # These imports are slow.
+    # These modules load slowly, and few questions need a search.
     from workbench.models.modulo.level_frontier import MIN_LEVEL_EPSILON, search_level_optimum
     from workbench.models.modulo.level_noise import best_noise_of_masses, distance_weights
     from workbench.models.modulo.patterns import NoiseProblem

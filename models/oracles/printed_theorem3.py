@@ -6,9 +6,10 @@ correct laws.
 
 Notation. The equations (30)-(45) are read as printed, for noise modulo n + 1 with the shifts
 𝓜 = {1..μ̄} under (ε, δ)-PDP, and n = b μ̄ + r with 0 <= r < μ̄. f is the PMF of the noise. A printed
-staircase is a PMF whose masses fall by e^-ε from one group of ℓ_i equal masses to the next. It is
-claimed to be optimal on an interval of δ, a flat region; f(0) is linear in δ between two of them.
-(h, j) numbers the flat regions.
+staircase is a PMF whose masses fall by e^-ε from one group of ℓ_i equal masses to the next. With
+the lengths (1, 3, 2) the masses are f(0) times 1, a, a, a, a², a², where a = e^-ε. The paper claims
+that a staircase is optimal on an interval of δ, a flat region. Between two flat regions f(0) is
+linear in δ. (h, j) numbers the flat regions.
 
 The errors. For h >= 2 or 3 the printed PMFs need a larger δ than the paper claims (n = 24, μ̄ = 6,
 ε = 1.5: claimed .083636, needed .087800). They are not optimal either (Table 1, δ = .1212: printed
@@ -66,15 +67,15 @@ class Staircase:
 
 
 def _xi(epsilon: float, terms: int) -> float:
-    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε} for a = `terms`."""
+    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}, where a is the number of terms."""
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
 def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
     """Return (h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
 
-    Segment h splits one mass off group b - h + 1. The mass joins the next group, which splits in
-    its turn if it then holds μ̄ masses: that is j = 2, 3, ...
+    Segment h moves one mass from group b - h + 1 to the next group (j = 1). If that group then
+    holds μ̄ masses, it loses one in its turn (j = 2), and so on.
     """
     b = grid.rows
     mu_bar = grid.mu_bar
@@ -137,18 +138,19 @@ def _linear_pmf(
     right: Staircase,
     delta: float,
 ) -> Vector:
-    """Compute the printed PMF (38), (41) between two flat regions.
+    """Compute the printed PMF (38), (41) between two flat regions, shape (n + 1,).
 
-    The singleton follows the group that loses it.
+    One element of a group, the singleton, has a mass of its own. It stands behind this group.
     """
     epsilon = grid.epsilon
     group = grid.rows - right.h + right.j
     mass = delta * math.exp((grid.rows - right.h) * epsilon) / _xi(epsilon, right.j)
     lengths = list(left.lengths)
     lengths[group] -= 1
-    values = mass * np.exp(-epsilon * np.arange(len(lengths)))
-    singleton = 1.0 - float(np.dot(lengths, values))
-    return np.repeat(np.insert(values, group + 1, singleton), np.insert(lengths, group + 1, 1))
+    group_masses = mass * np.exp(-epsilon * np.arange(len(lengths)))
+    singleton_mass = 1.0 - float(np.dot(lengths, group_masses))
+    masses = np.insert(group_masses, group + 1, singleton_mass)
+    return np.repeat(masses, np.insert(lengths, group + 1, 1))
 
 
 def printed_pmf(
@@ -195,6 +197,7 @@ def printed_level_curve(
     mass = 1.0 - error_rate
     for stairs in staircases(n, mu_bar, epsilon):
         if stairs.mass >= mass:
+            # Before a flat region, f(0) is proportional to δ.
             return stairs.lower / stairs.mass * mass
     return mass
 

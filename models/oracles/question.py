@@ -1,13 +1,14 @@
 """State a question about the smallest error rate of noise, and an answer to it with its proof.
 
-Every oracle takes a `Question` and yields objects of `ClosedForm`. `build_question` makes a
-question from shifts and budgets. f is the PMF of the noise, a shift is a difference of neighbouring
-answers. The paper is Kadam et al. 2024.
+Every oracle (a module with a closed form) takes a `Question` and yields objects of `ClosedForm`.
+`build_question` makes a question from shifts and budgets. f is the PMF of the noise, and a shift is
+a difference of neighbouring answers. The paper is Kadam et al. 2024.
 
-A closed form is a number together with the statement that it proves. `kind` describes the *error
-rate* 1 - f(0): "optimum" is the smallest error rate of any feasible mechanism, "upper bound" is the
-error rate of a feasible mechanism that is not proven optimal, and "lower bound" is an error rate
-below which no feasible mechanism exists.
+A closed form is an error rate 1 - f(0) with the statement that is proven about it. Its `kind` is
+
+* "optimum": the smallest error rate of any feasible mechanism,
+* "upper bound": the error rate of a feasible mechanism that is not proven optimal,
+* "lower bound": an error rate below which no feasible mechanism exists.
 
 | paper     | here                                                                   |
 |-----------|------------------------------------------------------------------------|
@@ -32,13 +33,15 @@ Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = Ints
 
 # Two numbers count as equal (`is_close`) if they differ by at most this, relatively. Evaluations of
-# the same closed form in double precision do.
+# one closed form in double precision differ by less.
 ROUNDING = 1e-12
-_MASS_ROUNDING = 1e-15  # They also count as equal if they differ by at most this, absolutely.
+_MASS_ROUNDING = (
+    1e-15  # Two numbers also count as equal if they differ by at most this, absolutely.
+)
 
 
 class OutsideDomain(ValueError):
-    """The question is outside the domain of a closed form. The message names the value and why."""
+    """The question is outside the domain of a closed form. The message states the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +129,8 @@ def build_question(
 ) -> Question:
     """Build a question with shifts reduced modulo the sizes.
 
-    The zero shift compares a distribution with itself, so it is dropped. Two spellings of one shift
-    keep the smaller ε, which implies the other.
+    The zero shift compares a distribution with itself, so it is dropped. If two shifts are equal
+    modulo the sizes, the smaller ε is kept, since it implies the other.
 
     Args:
         sizes: orders >= 1 of the cyclic factors.

@@ -1,8 +1,8 @@
 """Compute the smallest error rate of noise modulo a group if neighbours differ by a single shift.
 
-The functions answer: under (ε, δ)-PDP, for any δ and any ε > 0, what is the smallest error rate of
-additive noise, and which noise attains it, if neighbouring answers differ by one shift μ (or by μ
-or -μ)? The source is "single distance" in Kadam et al. 2024: Lemma 3, Theorem 2 and Corollary 1.
+`single_distance_law` computes the smallest error rate of additive noise under (ε, δ)-PDP, and the
+noise that attains it, for any δ and any ε > 0. Neighbouring answers differ by one shift μ, or by μ
+or -μ. The source is "single distance" in Kadam et al. 2024: Lemma 3, Theorem 2 and Corollary 1.
 
 Notation. 𝓜 is the set of shifts, {μ} or {μ, -μ}. f is the PMF of the noise, so that the error rate
 is 1 - f(0). a = e^-ε. A constraint f(η) <= e^ε f(η + μ) is broken if it does not hold; PDP allows
@@ -78,9 +78,9 @@ def single_distance_law(
     Returns:
         The proven optimum. Its PMF is zero outside the multiples of the shift.
     """
-    length = shift_order(sizes, shift)
-    cycle_shifts = _cycle_shifts(length, both_ways)
-    error, masses = best_level_cut((length,), cycle_shifts, epsilon, delta)
+    order = shift_order(sizes, shift)
+    cycle_shifts = _cycle_shifts(order, both_ways)
+    error, masses = best_level_cut((order,), cycle_shifts, epsilon, delta)
     pmf = np.zeros(math.prod(sizes))
     pmf[shift_multiples(sizes, shift)] = masses
     if both_ways:
@@ -133,7 +133,8 @@ def state_single_distance(question: Question) -> Iterator[ClosedForm]:
         if is_pair:
             mirrored_shifts.add(mirror)
         law = single_distance_law(sizes, shift, epsilon, question.delta, both_ways=is_pair)
-        if len(budgets) == 1 + is_pair:
+        is_only_shift = len(budgets) == 1 + is_pair
+        if is_only_shift:
             yield law
             return
         if hardest_law is None or law.value > hardest_law.value:
