@@ -378,6 +378,7 @@ class _Iterate:
                 even_multipliers * _LIMITS.max_multiplier_factor,
             )
         reduced_costs[end_columns] -= y[ends]
+        # The curvature of the bounds, and the residuals of all equations at the point.
         hessian = program.curvature(comparisons, w * y[linear_count:, None], p / q)
         slack_errors = np.concatenate(
             [s[:linear_count] - program.linear_slacks(self.x), self.g + s[linear_count:]]
@@ -386,6 +387,7 @@ class _Iterate:
         self.cost_error = float(np.abs(reduced_costs) @ np.abs(self.x))
         residuals = (reduced_costs / program.cost_scale, row_errors, slack_errors)
         self.largest_residual = max(float(np.abs(part).max(initial=0.0)) for part in residuals)
+        # The Newton system: its unknowns are dx, then dλ, the dy of rows and bounds, and levels.
         level_rows, level_diagonal = self._level_terms(y[linear_count:])
         end_diagonal = np.zeros(self.x.size)
         end_diagonal[end_columns] = (y / s)[ends]
