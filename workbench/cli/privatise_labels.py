@@ -124,10 +124,12 @@ def privatise_labels(
         ("outputs", outputs),
     ]
     budget = PrivacyBudget(release.epsilon)
+    any_two = budget
+    domain: str | None = "the label set"
     if labels is None:
-        cost = RowCost(budget, PrivacyBudget(None), False, None, "pure")
-    else:
-        cost = RowCost(budget, budget, False, "the label set", "pure")
+        any_two = PrivacyBudget(None)
+        domain = None
+    cost = RowCost(budget, any_two, is_local=False, domain=domain, notion="pure")
     return run.publish(columns, numbers, [release.labels], cost, report, lines)
 
 

@@ -1,16 +1,17 @@
 """Compute exactly how private a mechanism with rational masses is.
 
-Notation: f(η) is the mass of the outcome η for one input, and f(η+μ) is its mass for a neighbour
-(μ is the difference of the two answers if the mechanism adds noise f). Every comparison of
-neighbours is measured once, by every notion that an audit at a budget ε reports
+A comparison is an ordered pair of neighbours. Notation: f(η) is the mass of the outcome η for the
+first neighbour, and f(η+μ) is its mass for the second. (If the mechanism adds noise with the law f,
+μ is the difference of the two answers.) An audit at a budget ε measures every comparison by three
+quantities:
 
     pdp_delta   Σ f(η) over {η : f(η) > e^ε f(η+μ)}      (3), (5), (8) of Kadam et al. 2024
     dp_delta    Σ max(0, f(η) - e^ε f(η+μ))              the hockey stick
-    ratio       max f(η) / f(η+μ)                        e^ε of pure and metric privacy
+    ratio       max f(η) / f(η+μ)                        its logarithm is the smallest ε of pure DP
 
-and by other notions on request. The notion (`workbench.notions`) decides whether a claim holds and
-words the verdict. No comparison relies on floating point alone. Floats in reports are rounded so
-that they never understate a δ or an ε.
+Other notions are measured on request. The notion (`workbench.notions`) decides whether a claim
+holds and writes the verdict. No comparison relies on floating point alone. Floats in reports are
+rounded so that they never understate a δ or an ε.
 
 To report another notion in every audit, add it to `REPORTED_NOTIONS`, and add its number to
 `Privacy.facts` and `Privacy.to_dict`.
@@ -96,6 +97,7 @@ class PairAudit:
     @property
     def pdp_delta(self) -> Fraction:
         """Return the exact PDP δ."""
+        # It is a sum of masses, so it is the number a - b e^ε with b = 0.
         delta: ExpNumber = self.quantities["pdp_delta"]
         return delta.a
 
@@ -130,7 +132,8 @@ class Privacy(Shown):
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
-    # Whether only `mechanism.extremes()` were audited, which may be all comparisons.
+    # Whether only `mechanism.extremes()` were audited: comparisons that decide the largest ratio.
+    # They may be all comparisons.
     _only_extremes: bool = field(default=False, repr=False, compare=False)
     _measurements: list[ClaimMeasurement] = field(default_factory=list, repr=False, compare=False)
 
@@ -184,8 +187,8 @@ class Privacy(Shown):
             metric_epsilon and bias (both None unless inputs are real). If a loss was requested,
             also the entries of `ExpectedError.to_dict`.
         """
-        segments = self.mechanism.segments
-        pdp_delta = None
+        segments = self.mechanism.segments  # None: no affine pieces. Empty: finitely many inputs.
+        pdp_delta = None  # The PDP δ of a law without affine pieces cannot be decided.
         if segments is not None:
             pdp_delta = self.worst_result("pdp").measurement.upper
         means = None
@@ -464,27 +467,27 @@ class Privacy(Shown):
         """
         claimed_notion = claim.notion
         results = self.measure_comparisons(claim)
-        broken = [result for result in results if not claim.is_met_by(result)]
+        failed_results = [result for result in results if not claim.is_met_by(result)]
         worst_result = claimed_notion.worst_result(results)
         budget = claim.describe_budget(one_sided=self.mechanism.is_one_sided)
         finding = claimed_notion.describe_finding(
             worst_result.measurement, worst_result.budget, budget
         )
         verdict = "is private"
-        if broken:
+        if failed_results:
             verdict = "is NOT private"
         sentence = f"{subject} {verdict} at the requested budget: {finding}"
-        if not broken or not worst_result.label:
+        if not failed_results or not worst_result.label:
             # A mechanism that is measured as a whole has no single comparison to name.
             return sentence
-        broken_result = claimed_notion.worst_violation(broken)
+        violation = claimed_notion.worst_violation(failed_results)
         comparison = next(
             comparison
             for comparison in self.mechanism.comparisons()
-            if comparison.label == broken_result.label
+            if comparison.label == violation.label
         )
         laws = Laws(comparison.p, comparison.q)
-        witness = claimed_notion.describe_witness(laws, broken_result, comparison.describe)
+        witness = claimed_notion.describe_witness(laws, violation, comparison.describe)
         if witness is None:
             return sentence
         return f"{sentence} ({witness})"
@@ -492,8 +495,9 @@ class Privacy(Shown):
 
 def _measurement_identity(measuring_notion: Notion) -> tuple[Any, ...]:
     """Return the methods that define a measurement. Notions with equal methods measure the same."""
-    kind = type(measuring_notion)
-    return kind.measure, getattr(kind, "coefficients", None), getattr(kind, "counts_excess", None)
+    notion_class = type(measuring_notion)
+    coefficients = getattr(notion_class, "coefficients", None)
+    return notion_class.measure, coefficients, getattr(notion_class, "counts_excess", None)
 
 
 def measure_mechanism(
@@ -530,14 +534,15 @@ def measure_mechanism(
 def _measure_segments(mechanism: Mechanism, claim: Claim) -> ComparisonResult | None:
     """Measure all pairs of real inputs at once, or return None if the comparisons decide."""
     measuring_notion = claim.notion
-    if mechanism.segments is None and not measuring_notion.is_convex:
+    segments = mechanism.segments  # None: no affine pieces. Empty: finitely many inputs.
+    if segments is None and not measuring_notion.is_convex:
         raise InvalidRequest(
             f"The notion {measuring_notion.name} cannot be decided for a law that is not affine in "
             "its input."
         )
-    if not mechanism.segments:
+    if not segments:
         return None
-    measured = measuring_notion.measure_segments(mechanism.segments, claim.values)
+    measured = measuring_notion.measure_segments(segments, claim.values)
     if measured is None:
         return None
     return ComparisonResult((), measured, claim.values)
@@ -616,10 +621,12 @@ def audit(
 
         >>> import workbench as wb
         >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
-        >>> found = wb.audit(noise, 1, loss="squared", data=[0, 0, 2])
-        >>> found.pure_epsilon, float(found.error.mean_error), float(found.error.worst_error)
-        (0.6931471805599454, 1.25, 1.25)
-        >>> found.error.worst_input
+        >>> privacy = wb.audit(noise, 1, loss="squared", data=[0, 0, 2])
+        >>> privacy.pure_epsilon
+        0.6931471805599454
+        >>> float(privacy.error.mean_error), float(privacy.error.worst_error)
+        (1.25, 1.25)
+        >>> privacy.error.worst_input
         0
 
     Args:
@@ -636,7 +643,10 @@ def audit(
     """
     subject = as_mechanism(mechanism)
     if epsilon is None:
-        claim: Any = getattr(getattr(mechanism, "certificate", mechanism), "claim", None)
+        # A design has a certificate, a certificate has a claim, and a bare mechanism has neither.
+        certificate = getattr(mechanism, "certificate", mechanism)
+        claim: Any = getattr(certificate, "claim", None)
+        # An ε per unit of distance is no budget of a pair of inputs.
         if claim is None or (subject.segments and claim.notion.is_per_distance):
             epsilon = 0
         else:

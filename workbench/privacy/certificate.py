@@ -1,20 +1,20 @@
-"""Define certificates: a mechanism in exact numbers with a privacy claim that they alone prove.
+"""Define certificates: a mechanism in exact numbers, with a privacy claim that the numbers prove.
 
 Parts of a certificate:
 
-    mechanism    noise: sizes, shifts, weights · channel: rows of weights, pairs
-                 quantizer: knots, outputs, end laws
+    mechanism    its law in exact numbers. For example, noise has sizes, shifts and weights
     claim        a notion and its parameters, such as epsilon (one, or one for each pair) and delta
-    objective    a loss with its value, which is recomputed (`workbench.privacy.objective`)
-    bias         max |E[output | input] - input| of a mechanism of numbers, recomputed
-    composed     the privacy of many adaptive runs, for a design for many runs; composed again
-    record       solver, versions, the claim and bound of the solver; not proven
+    objective    a loss with its value (`workbench.privacy.objective`)
+    bias         max |E[output | input] - input| of a mechanism of numbers
+    composed     the privacy of many adaptive runs, for a design for many runs
+    record       facts that are not proven: the solver, versions, and the bound of the solver
 
-The notion decides the claim in an exact audit whenever a certificate is built or read. Verdicts
-that a file states are ignored. `workbench.privacy.certificate_file` describes the file.
+Whenever a certificate is built or read, the notion decides the claim in an exact audit, and the
+objective, the bias and the composition are recomputed. Verdicts in a file are ignored.
+`workbench.privacy.certificate_file` describes the file.
 
-Another stated part needs a field and an argument of `Certificate`, an entry of `_PART_TYPES` and of
-`CERTIFICATE_FORM`, its place in `__reduce__`, its sentence in `sentences`, and its work in
+To add a part, add a field and an argument to `Certificate`, entries to `_PART_TYPES` and
+`CERTIFICATE_FORM`, its place to `__reduce__`, its sentence to `sentences`, and its work to
 `check_certificate_work`. `tools/check_certificate.py` must check it as well.
 """
 
@@ -213,16 +213,19 @@ class Certificate(Shown):
 
         A copy, or a message to another process, is therefore proven again.
         """
-        parts = (
-            self.mechanism,
-            self.claim,
-            None,
-            None,
-            self.objective,
-            self.bias,
-            dict(self.record),
-        )
-        return Certificate, (*parts, {}, None, self.composed)
+        arguments = {
+            "mechanism": self.mechanism,
+            "notion": self.claim,
+            "epsilon": None,
+            "delta": None,
+            "objective": self.objective,
+            "bias": self.bias,
+            "record": dict(self.record),
+            "parameters": {},
+            "audited": None,
+            "composed": self.composed,
+        }
+        return Certificate, tuple(arguments.values())
 
     @property
     def notion(self) -> str:
@@ -305,7 +308,7 @@ class Certificate(Shown):
             else:
                 sentences.append("It is exactly unbiased.")
         for part_name, package in self.foreign_packages.items():
-            sentences.append(f"The {part_name} is code of {package}, which this proof relies on.")
+            sentences.append(f"The {part_name} is code of {package}. This proof relies on it.")
         return tuple(sentences)
 
     @property
@@ -363,14 +366,15 @@ class Certificate(Shown):
                 f"The certificate could not be proven again from its file. {error}"
             ) from None
         content = b""
-        # More digits than bytes are allowed cannot fit, so that text is not made in vain.
+        # A text with more digits than the limit of bytes cannot fit, so it is not built.
         if getattr(self.mechanism, "record_digits", 0) <= MAX_FILE_BYTES:
             content = self._content()
         if not content or len(content) > MAX_FILE_BYTES:
             content = self._content(columns=True)
         if len(content) > MAX_FILE_BYTES:
             raise NotCertified(
-                f"The certificate would take {len(content)} bytes; {MAX_FILE_BYTES} are allowed."
+                f"The certificate would have {len(content)} bytes. "
+                f"At most {MAX_FILE_BYTES} are allowed."
             )
         return content
 

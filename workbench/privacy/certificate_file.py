@@ -23,8 +23,9 @@ A channel for real answers in a range also contains the ends of its cells and th
     {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false,
      "outputs": [..], "channel": {..}}
 
-A channel that gives each answer's nearest outputs a higher probability (RR-on-Bins for own = 1) is
-stored by these entries alone, whatever its number of outputs:
+A channel that gives the nearest outputs of each answer a higher probability is stored by these
+entries alone, whatever its number of outputs. "own" is the number of these nearest outputs, which
+is 1 for RR-on-Bins, and "odds" is the factor by which they are more probable:
 
     {"kind": "nearest-outputs", "ends": ["0", "1"], "outputs": ["1/8", ..], "own": 1, "odds": ".."}
 
@@ -32,7 +33,7 @@ A reader allocates no more memory than the file has bytes, up to a factor: sizes
 are counted before anything is built. A proof that would take longer than about ten seconds is
 refused before it starts (`workbench.privacy.audit_work`).
 
-A new kind of mechanism needs an entry of `CERTIFIABLE_KINDS`, and a reader in
+To add a kind of mechanism, add its class to `CERTIFIABLE_KINDS` and a reader to
 `tools/check_certificate.py`.
 """
 
@@ -88,7 +89,8 @@ def save(given: Any, path: Path | str) -> None:
         path: Path of the file.
 
     Raises:
-        InvalidRequest: The object or the path is none of these.
+        InvalidRequest: The object is no mechanism, design or certificate, or the file cannot be
+            written.
         NotCertified: The file of a certificate would be too large to be proven again.
     """
     proof = getattr(given, "certificate", given)
@@ -200,7 +202,10 @@ def mechanism_from_dict(data: Any) -> Any:
 
 
 def _build_mechanism(data: Any, kinds: Mapping[str, str] = CERTIFIABLE_KINDS) -> Any:
-    """Build a mechanism of one of these kinds or of a plug-in, without checking the work limit."""
+    """Build a mechanism of one of these kinds or of a plug-in, without checking the work limit.
+
+    Raises CorruptFile, InvalidRequest.
+    """
     kind = None
     if isinstance(data, dict):
         kind = data.get("kind")

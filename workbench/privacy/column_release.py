@@ -51,7 +51,7 @@ _IGNORED_CATEGORIES = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))
 _MAX_NUMBER_CHARACTERS = 40  # A longer name is not read as a number.
 _MAX_LEDGER_CHARACTERS = 100  # Longer names of columns and outputs are cut in a ledger.
 
-# Accepted mechanisms of each kind of the command, for messages.
+# The mechanisms that each `privatise` command accepts, for messages.
 _ACCEPTED_MECHANISMS = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
@@ -113,21 +113,30 @@ class ColumnMechanism:
         if sensitivity is not None:
             condition = f"at most {float(sensitivity):g} apart"
         if domain is None:
-            unbounded = PrivacyBudget(None)
             return RowCost(
-                budget, unbounded, True, None, notion_name, neighbour_condition=condition
+                neighbours=budget,
+                any_two=PrivacyBudget(None),
+                is_local=True,
+                domain=None,
+                notion=notion_name,
+                neighbour_condition=condition,
             )
-        domain_text = _format_domain(domain)
 
         # If any two values are neighbours already, both budgets are the budget of the claim.
         wide_mechanism = _widen_to_domain(self.mechanism, domain)
-        is_wide_already = wide_mechanism is self.mechanism
-        if is_wide_already and not (budget and budget.per_distance):
-            common_budget = budget
-            if common_budget is None:
-                common_budget = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
-            bounded_budget = None if common_budget.epsilon is None else common_budget
-            return RowCost(budget, bounded_budget, False, domain_text, notion_name, rho)
+        has_all_neighbours = wide_mechanism is self.mechanism
+        if has_all_neighbours and not (budget and budget.per_distance):
+            any_two = budget
+            if any_two is None:
+                any_two = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
+            return RowCost(
+                neighbours=budget,
+                any_two=None if any_two.epsilon is None else any_two,
+                is_local=False,
+                domain=_format_domain(domain),
+                notion=notion_name,
+                rho=rho,
+            )
 
         # Otherwise distant values may be protected less.
         steps = None
@@ -135,18 +144,29 @@ class ColumnMechanism:
             steps = math.ceil((domain[1] - domain[0]) / sensitivity)
         any_two = self._budget_between_all(wide_mechanism, steps)
         if budget is None or budget.per_distance:
-            is_local = not is_wide_already
+            is_local = not has_all_neighbours
             any_two = any_two.round_up_epsilon()
+        elif any_two.is_within(budget):
+            is_local = False
+            any_two = budget
         else:
-            is_local = not any_two.is_within(budget)
-            any_two = any_two.round_up_epsilon() if is_local else budget
+            is_local = True
+            any_two = any_two.round_up_epsilon()
         wide_rho = None
         if rho is not None and steps is not None:
-            wide_rho = rho * steps**2  # group privacy of zCDP
-        return RowCost(budget, any_two, is_local, domain_text, notion_name, wide_rho, condition)
+            wide_rho = rho * steps**2  # Group privacy of zCDP.
+        return RowCost(
+            neighbours=budget,
+            any_two=any_two,
+            is_local=is_local,
+            domain=_format_domain(domain),
+            notion=notion_name,
+            rho=wide_rho,
+            neighbour_condition=condition,
+        )
 
     def _budget_between_all(self, wide_mechanism: Any, steps: int | None) -> PrivacyBudget:
-        """Return the smallest known budget between any two values.
+        """Return the smallest known budget between any two values. Its ε is None if unbounded.
 
         Args:
             wide_mechanism: The mechanism with all values as neighbours. None if there is none.
@@ -163,6 +183,7 @@ class ColumnMechanism:
         bounded = [candidate for candidate in budgets if candidate.epsilon is not None]
         if not bounded:
             return PrivacyBudget(None)
+        # A budget with the δ of the claim comes first. Group privacy may have a larger δ.
         return min(bounded, key=lambda candidate: (candidate.delta > delta, candidate.epsilon))
 
     @property
@@ -220,7 +241,7 @@ def load_column_mechanism(path: Path, kind: str, *, raw: bool = False) -> Column
 
     Args:
         path: Path of a mechanism file or a certificate.
-        kind: Kind of the command: "noise", "quantizer" or "channel".
+        kind: The `privatise` command: "noise", "quantizer" or "channel".
         raw: Whether a mechanism without a certificate is accepted.
 
     Raises:
@@ -458,7 +479,8 @@ class Account:
         ledger = ReleaseLedger.open(path, terms)
         _check_terms(ledger.terms, terms, path.name)
         cost = self.cost
-        # A notion without an epsilon that holds between any two values has no entry in ε and δ.
+        # If the notion has no ε and its claim holds between any two values, there is no charge in ε
+        # and δ.
         charge = None
         if cost.neighbours or cost.is_local:
             charge = cost.any_two
@@ -473,15 +495,13 @@ class Account:
         )
         booked = ledger.book(release)
         last = booked[-1]
-
-        def is_same_column(entry: Release) -> bool:
-            """Return whether an entry has the same name or the same values as the last one."""
-            return entry.column == last.column or entry.digest == last.digest
-
-        same_column = [entry for entry in booked if is_same_column(entry)]
+        # A column that was renamed still has the same values, and therefore the same digest.
+        same_column = [
+            entry for entry in booked if entry.column == last.column or entry.digest == last.digest
+        ]
         total = None
         if len(same_column) > 1:
-            total = add_budgets([earlier.charge for earlier in same_column])
+            total = add_budgets([entry.charge for entry in same_column])
         owner_report = {
             "releases_of_this_column": len(same_column),
             "budget_of_all_releases_of_this_column": budget_record(total),
@@ -568,10 +588,12 @@ def count_max_rows_per_person(person: CsvColumn) -> int:
 def _normalise_name(cell: str) -> str:
     """Return a name in one spelling.
 
-    Case, spaces and invisible characters are removed. A number gets its shortest spelling.
+    Letters become lower case. Spaces and invisible characters are removed. A number gets its
+    shortest spelling.
     """
-    normal_form = unicodedata.normalize("NFKC", cell).casefold()
-    characters = unicodedata.normalize("NFKC", normal_form)
+    folded_name = unicodedata.normalize("NFKC", cell).casefold()
+    # Folding the case may produce characters that are not in normal form.
+    characters = unicodedata.normalize("NFKC", folded_name)
     visible = [c for c in characters if unicodedata.category(c) not in _IGNORED_CATEGORIES]
     name = "".join(visible)
     number = None

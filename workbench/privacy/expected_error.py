@@ -7,7 +7,7 @@ p_i(x) is the probability of the i-th output B_i of a mechanism on real inputs.
     finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over all inputs; any loss of
                                                           `workbench.privacy.objective`
     all numbers    mean of ℓ(η, 0) over additive noise    the same at every input
-    real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
+    in a range     Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
 
 A piece lies between two consecutive knots or outputs. There p_i(x) = u_i + v_i x, with Σ_i v_i = 0
 because probabilities add up to 1. So both losses are quadratics on a piece: the cubic term
@@ -113,8 +113,9 @@ def compute_expected_error(
     if data is None and isinstance(question, Labels):
         data = question
     data = read_data_file(data)
-    has_finite_inputs = subject.inputs is not None
-    if not has_finite_inputs and subject.segments is not None and not subject.segments:
+    # Noise on all integers or reals has neither a list of inputs nor pieces of a range of inputs.
+    has_pieces = subject.segments is None or len(subject.segments) > 0
+    if subject.inputs is None and not has_pieces:
         return _error_of_line_noise(subject, loss, data)
     if can_publish_reals(subject):
         return _error_on_real_inputs(subject, loss, data)
@@ -132,7 +133,7 @@ def _error_of_line_noise(noise: Any, loss: str, data: Any) -> ExpectedError:
     clamp = getattr(noise.question, "clamp", None)
     if clamp is not None:
         mean_error = noise.clamped_loss(loss)
-        worst_error = noise.clamped_loss(loss, None)
+        worst_error = noise.clamped_loss(loss, weights=None)
         range_text = f"uniform on {format_range(clamp)}"
         return ExpectedError(loss, range_text, mean_error, worst_error, None)
     error: Fraction = noise.loss(loss)
@@ -205,9 +206,9 @@ def _weigh_inputs_of(
 
 
 class _Piece:
-    """The expected loss on an interval of inputs, a quadratic.
+    """The expected loss as a function of the input x in an interval. It is a quadratic in x.
 
-    It is left + slope t + bend t², with t = (x - low) / (high - low).
+    It is left + slope t + bend t², with t = (x - low) / (high - low) in [0, 1].
 
     Args:
         low: Left end of the interval.
@@ -237,15 +238,16 @@ class _Piece:
 
     @property
     def maximum(self) -> RationalPair:
-        """Return (largest value, its place)."""
+        """Return (largest expected loss, input at which it is reached)."""
         places = [self.low, self.high]
+        # A concave quadratic with its vertex inside the interval, at t = -slope / (2 bend).
         if self.bend < 0 < self.slope < -2 * self.bend:
             places.append(self.low - self.slope / (2 * self.bend) * (self.high - self.low))
         return max((self(x), x) for x in places)
 
 
 def _list_exact_outputs(mechanism: Any) -> Rationals:
-    """List the exact outputs of a mechanism, or the exact values of its doubles."""
+    """List the outputs of a mechanism as exact numbers. Floats count as their binary values."""
     for name in ("published_values", "bins", "outputs"):
         outputs = getattr(mechanism, name, None)
         if outputs is not None:
@@ -254,29 +256,29 @@ def _list_exact_outputs(mechanism: Any) -> Rationals:
 
 
 def _list_error_pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
-    """Yield the expected loss as a function of x, from left to right.
+    """Yield the pieces of the expected loss, from left to right.
 
     Between two knots the law is a mixture of two end laws. The absolute loss also changes its
     formula at outputs, so pieces end there as well.
     """
     outputs = _list_exact_outputs(mechanism)
-    knots = []
+    break_points = []
     if loss == "absolute":
-        knots = sorted(outputs)
+        break_points = sorted(outputs)
     for segment in mechanism.segments:
         a = segment.low
         b = segment.high
-        inner_knots = [knot for knot in knots if a < knot < b]
-        ends = [*pairwise([a, *inner_knots, b])]
+        inner_points = [point for point in break_points if a < point < b]
+        intervals = [*pairwise([a, *inner_points, b])]
         places = []
-        for low, high in ends:
+        for low, high in intervals:
             places += [low, (low + high) / 2, high]
         left_losses = compute_expected_losses(loss, places, [segment.left] * len(places), outputs)
         right_losses = compute_expected_losses(loss, places, [segment.right] * len(places), outputs)
         values = []
         for x, left, right in zip(places, left_losses, right_losses, strict=True):
             values.append(((b - x) * left + (x - a) * right) / (b - a))
-        for position, (low, high) in enumerate(ends):
+        for position, (low, high) in enumerate(intervals):
             yield _Piece(low, high, *values[3 * position : 3 * position + 3])
 
 
@@ -341,7 +343,7 @@ def _describe_uniform(low: Fraction, high: Fraction) -> str:
 def _error_at_input(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
     """Return the expected loss at one input.
 
-    A float is the binary fraction that it holds, or the knot whose nearest float it is.
+    A float counts as its exact binary value, or as the knot whose nearest float it is.
     """
     if not pieces:
         inputs = read_rationals([x], "data")

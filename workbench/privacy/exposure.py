@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ZERO, exp_interval
+from workbench.exact.numbers import exp_interval
 from workbench.mechanisms.channel import Channel
 
 _MAX_MASSES = 50_000_000  # With more masses in all pairs, the exposure is None.
@@ -49,7 +49,8 @@ def find_float_exposure(
         is_directed: Whether pairs are compared in the given order only. Default: both orders.
 
     Returns:
-        (exposure, pair), or None if there are too many masses.
+        (exposure, pair). If no output reveals anything, (0, (0, 0)). None if there are too many
+        masses.
     """
     pair_array = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
     if pair_array.shape[0] * rows.shape[1] > _MAX_MASSES:
@@ -80,7 +81,7 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
         epsilon: ε of the budget.
 
     Returns:
-        None if there are too many masses.
+        The exact exposure of this pair, in [0, 1]. None if there are too many masses.
     """
     row_count = len(channel.rows)
     pairs: Any = channel.neighbours
@@ -94,7 +95,7 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     largest = find_float_exposure(masses, pairs, epsilon, is_directed=is_directed)
     if largest is None:
         return None
-    float_exposure, (i, j) = largest
+    _, (i, j) = largest
     p = channel.rows[i]
     q = channel.rows[j]
     ratio = _bound_revealing_ratio(epsilon) * p.total / q.total
@@ -102,6 +103,4 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     for mass, neighbour_mass in zip(p.integers, q.integers, strict=True):
         if mass > ratio * neighbour_mass:
             revealing_mass += mass
-    if float_exposure:
-        return Fraction(revealing_mass, p.total)
-    return ZERO
+    return Fraction(revealing_mass, p.total)

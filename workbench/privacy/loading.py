@@ -7,10 +7,10 @@
                                 the columns
     pairs                       (value, probability) of noise on the integers: JSON list of pairs,
                                 or CSV
-    a law                       the CSV of a mechanism that a page of the explorer saves
+    a law                       the CSV of a mechanism that the explorer saves, with named columns
                                 (`workbench.privacy.law_table`)
 
-Claims in a file are not trusted, they are proven again. Decimals are exact: 0.1 is 1/10, with any
+Claims in a file are not trusted; they are proven again. Decimals are exact: 0.1 is 1/10, with any
 number of digits. Integers and ratios such as 1/3 are exact as well. Weights are divided by their
 exact sum, which must be 1 within 1e-6 unless all weights are integers. A PMF or matrix has no
 neighbour relation, so the caller must give one. Nothing in a table is skipped except blank lines,
@@ -220,12 +220,12 @@ def _read_json_contents(text: str) -> FileContents:
         tables = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(tables) != 1:
             raise CorruptFile(
-                "The object must be a certificate, a mechanism, or hold one of pmf, rows and "
-                "matrix."
+                "The object must be a certificate or a mechanism, or have exactly one of the "
+                "entries pmf, rows and matrix."
             )
         data = tables[0]
     if not isinstance(data, list) or not data:
-        raise CorruptFile("The file must hold a list of numbers or a list of rows.")
+        raise CorruptFile("The file must contain a list of numbers or a list of rows.")
     has_rows = isinstance(data[0], list)
     rows = data
     if not has_rows:
@@ -244,15 +244,14 @@ def _read_json_contents(text: str) -> FileContents:
 def _read_csv_contents(text: str) -> FileContents:
     """Read a table of a law or of numbers from CSV. Raises CorruptFile, InvalidRequest."""
     lines = list_lines(text)
-    for separator in ",;\t":
-        # Quotes may end before another separator, which raises CorruptFile.
+    for separator in ",;\t" if lines else "":
+        # With a wrong separator a quote may end inside a cell, which raises CorruptFile.
         with suppress(CorruptFile):
-            if lines and is_law_table(heads := split_cells(*lines[0], separator)):
-                break
-    else:
-        return _contents_of_table(read_number_table(lines))
-    rows = [split_cells(*line, separator) for line in lines[1:]]
-    return FileContents(read_law_table(heads, rows))
+            heads = split_cells(*lines[0], separator)
+            if is_law_table(heads):
+                rows = [split_cells(*line, separator) for line in lines[1:]]
+                return FileContents(read_law_table(heads, rows))
+    return _contents_of_table(read_number_table(lines))
 
 
 def _contents_of_table(table: NumberTable) -> FileContents:

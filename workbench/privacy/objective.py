@@ -24,8 +24,8 @@ Losses of noise with any other name are numbers that the file states, and the re
 with a logarithm (poisson) are not rational, so no certificate states them. worst-squared is not one
 loss for each η, so it is not stated either.
 
-A new loss of channels needs its parameter range in `_parse_loss_name`, its formula in
-`build_integer_loss`, and the same formula in `tools/check_certificate.py`.
+To add a loss of channels, add its parameter range to `_parse_loss_name`, and its formula to
+`build_integer_loss` and to `tools/check_certificate.py`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,11 @@ from workbench.io.records import INTEGERS, RATIO, RATIOS, TEXT, RecordForm, make
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.mechanism import has_real_inputs
 
+# A stated loss exceeds the exact loss by at most this share of it.
+_MAX_ROUNDING_ERROR = Fraction(1, 10**15)
+# A smaller loss counts as this one when its rounding error is bounded.
+_MIN_RELATIVE_LOSS = Fraction(1, 10**300)
+_MIN_LOSS_DIGITS = 17  # A loss is rounded up to at least this many significant digits.
 _PARAMETER_FREE_LOSSES = ("squared", "absolute", "error-rate")
 _NOISE_FORM = RecordForm(
     "The objective", name=TEXT, value=RATIO, losses=make_optional_entry(RATIOS)
@@ -149,7 +154,8 @@ class ExpectedLoss:
                 "labels, prior and rows of an expected loss must be lists of one length."
             )
         if min(self.prior, default=ZERO) < 0 or not any(self.prior):
-            must("prior", "a list of weights >= 0, not all 0", "another")
+            got = "a negative weight" if min(self.prior, default=ZERO) < 0 else "only zeros"
+            must("prior", "a list of weights >= 0, not all 0", got)
 
     @property
     def numbers(self) -> Rationals:
@@ -172,7 +178,7 @@ class ExpectedLoss:
         laws = getattr(mechanism, "rows", ())
         if not laws or has_real_inputs(mechanism):
             raise InvalidRequest(
-                "An expected loss must be left out of the certificate of anything but a channel."
+                "An expected loss is only possible in the certificate of a channel. Leave it out."
             )
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
             raise InvalidRequest(
@@ -261,7 +267,8 @@ def round_loss_up(value: Fraction) -> Fraction:
     """
     if value <= 0:
         return value
-    places = max(0, 17 - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
+    magnitude = math.floor(math.log10(value.numerator) - math.log10(value.denominator))
+    places = max(0, _MIN_LOSS_DIGITS - magnitude)
     return Fraction(math.ceil(value * 10**places), 10**places)
 
 
@@ -272,8 +279,8 @@ def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
         value: Loss that a certificate states.
         exact: The exact loss of the mechanism.
     """
-    # The 1e-300 is for losses near 0, of which no relative error is demanded.
-    return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
+    max_excess = max(abs(exact), _MIN_RELATIVE_LOSS) * _MAX_ROUNDING_ERROR
+    return exact <= value <= exact + max_excess
 
 
 def _parse_loss_name(name: str) -> tuple[str, Fraction]:
@@ -305,9 +312,10 @@ def build_integer_loss(
 
     Returns:
         (loss, scale, unit). `loss` maps arrays of Python integers, of any shape, to such arrays.
+        For example, the squared loss of r = 1/2 with scale 2 is loss(1) / unit = 1/4.
     """
     scale = math.lcm(parameter.denominator, *{number.denominator for number in numbers})
-    h = int(parameter * scale)
+    h = int(parameter * scale)  # r and the parameter are scaled, so their products have scale².
     losses: dict[str, tuple[Callable[[NDArray[Any]], NDArray[Any]], int]] = {
         "squared": (lambda r: r * r, scale**2),
         "absolute": (np.abs, scale),

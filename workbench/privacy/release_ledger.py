@@ -13,13 +13,13 @@ fixed:
 
 Both rules are valid even if later releases depend on earlier outputs. A release is booked in one
 exclusive transaction. The transaction checks the total and is on the disk before `book` returns. So
-two processes never book on the same sum, and a crash loses no release that is published after
-`book`. The limit is checked in exact arithmetic.
+two processes never add to the same total at once. A release that is published after `book` is in
+the ledger even if the program crashes. The limit is checked in exact arithmetic.
 
 A ledger in JSON, from earlier versions, is converted to this format when it is first opened.
 
-Another rule of accounting needs an entry of `RULES`, its check in `ReleaseLedger._check_limit`, and
-its sentence in `describe_remaining_budget`.
+To add a rule of accounting, add it to `RULES`, its check to `ReleaseLedger._check_limit`, and its
+text to `describe_remaining_budget`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ RULES = ("basic", "zcdp")
 _LOCK_TIMEOUT_SECONDS = 60  # A booking waits this long for another process.
 _SQLITE_HEADER = b"SQLite format 3\0"
 _KEY_BYTES = 32  # Size of the secret key of a ledger.
-_DOWN_DIGITS = 17  # A remaining budget is rounded down to this many digits.
+_MAX_TEMPORARY_CHARACTERS = 40  # A temporary file name starts with this much of the file name.
+_REMAINING_DIGITS = 17  # A remaining budget is rounded down to this many digits.
 _TABLES = (
     "create table terms (name text primary key, value text) strict",
     """create table releases (
@@ -118,7 +119,7 @@ class Release:
 
     Attributes:
         column: Name of the published column.
-        digest: `ReleaseLedger.digest` of the true values, which identifies them under other names.
+        digest: `ReleaseLedger.digest` of the true values. A renamed column has the same digest.
         notion: Notion of privacy of the mechanism.
         neighbours: Budget between neighbours. None for a notion without ε and δ.
         charge: Budget under the relation of the ledger, for all rows of one person. None if the
@@ -126,7 +127,7 @@ class Release:
         output: Name of the output file.
         rho: Parameter ρ of zCDP for the same rows. None if it is not known.
         value: The published values. None if the ledger does not contain them.
-        number: Number in the ledger. 0 before it is booked.
+        number: Number in the ledger, from 1. 0 before it is booked.
     """
 
     column: str
@@ -159,6 +160,7 @@ def _check_budget(budget: PrivacyBudget | None) -> None:
 _BUDGET = RecordForm(
     "The budget", epsilon=make_optional_entry(RATIO), delta=RATIO, per_distance=FLAG
 )
+# The column "content" of a row of the table of releases.
 _CONTENT = RecordForm(
     "A release",
     column=TEXT,
@@ -169,6 +171,7 @@ _CONTENT = RecordForm(
     output=TEXT,
     rho=make_optional_entry(RATIO),
 )
+# A release and a ledger in the JSON format of earlier versions.
 _JSON_RELEASE = RecordForm(
     "A release",
     column=TEXT,
@@ -177,10 +180,12 @@ _JSON_RELEASE = RecordForm(
     budget=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
     output=TEXT,
 )
-_JSON = RecordForm(
-    "The ledger", {"format": "dp-workbench releases", "version": 1}, key=TEXT,
-    releases=make_list_entry(_JSON_RELEASE.as_entry_of(lambda **entries: entries)),
-)  # fmt: skip
+_JSON_LEDGER = RecordForm(
+    "The ledger",
+    {"format": "dp-workbench releases", "version": 1},
+    key=TEXT,
+    releases=make_list_entry(_JSON_RELEASE.as_entry_of(dict)),
+)
 
 
 class ReleaseLedger:
@@ -262,9 +267,9 @@ class ReleaseLedger:
             if schema != SCHEMA_VERSION:
                 got = f"{ledger_path.name}, of format {schema}"
                 must("ledger", f"of format {SCHEMA_VERSION}", got)
-            state = database.execute("pragma quick_check(1)").fetchone()[0]
-            if state != "ok":
-                raise CorruptFile(f"{ledger_path.name} is damaged: {state}.")
+            finding = database.execute("pragma quick_check(1)").fetchone()[0]
+            if finding != "ok":
+                raise CorruptFile(f"{ledger_path.name} is damaged: {finding}.")
             entries = dict(database.execute("select name, value from terms"))
         with prefix_errors_with_file(ledger_path):
             return cls(ledger_path, *_read_terms(entries))
@@ -323,9 +328,10 @@ class ReleaseLedger:
         if terms.epsilon is None:
             return "no limit"
         if terms.accounting == "zcdp":
+            # The largest ρ with ρ + 2 √(ρ L) <= ε is (√(L + ε) - √L)², where L = ln(1/δ).
             log_term = math.log(1 / terms.delta)
             limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
-            # The factor 1 - 1e-12 covers the rounding of floats, so the rest is not overstated.
+            # The factor 1 - 1e-12 covers the rounding of floats: never too much is left.
             spent = float(_sum_rho(releases) or 0)
             return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
         total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)
@@ -342,18 +348,19 @@ class ReleaseLedger:
         """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
         terms = self.terms
         if terms.accounting == "zcdp":
-            total = _sum_rho([*earlier, release])
-            if total is None:
+            total_rho = _sum_rho([*earlier, release])
+            if total_rho is None:
                 must(
                     "release",
                     "zCDP or pure for a ledger that adds up rho",
                     f"{release.notion}, {release.charge}",
                 )
-            fits = terms.epsilon is None or _rho_fits(total, terms.epsilon, terms.delta)
+            fits = terms.epsilon is None or _rho_fits(total_rho, terms.epsilon, terms.delta)
         else:
-            sums = add_budgets([entry.charge for entry in (*earlier, release)])
+            total_budget = add_budgets([entry.charge for entry in (*earlier, release)])
             limit = PrivacyBudget(terms.epsilon, terms.delta)
-            fits = terms.epsilon is None or (sums is not None and sums.is_within(limit))
+            is_within_limit = total_budget is not None and total_budget.is_within(limit)
+            fits = terms.epsilon is None or is_within_limit
         if not fits:
             cost = str(release.charge)
             if terms.accounting == "zcdp" and release.zcdp_rho is not None:
@@ -399,7 +406,7 @@ def _round_down(value: Fraction) -> str:
     text = format_rational(value)
     if Fraction(text) <= value:
         return text
-    context = Context(prec=_DOWN_DIGITS, rounding=ROUND_FLOOR)
+    context = Context(prec=_REMAINING_DIGITS, rounding=ROUND_FLOOR)
     return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
@@ -450,8 +457,8 @@ def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
 
 def _read_key(text: str) -> bytes:
     """Read a key in hexadecimal. Raises CorruptFile."""
-    if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
-        raise_corrupt_entry("The key", "64 hexadecimal digits")
+    if len(text) != 2 * _KEY_BYTES or not set(text) <= set("0123456789abcdef"):
+        raise_corrupt_entry("The key", f"{2 * _KEY_BYTES} hexadecimal digits")
     return bytes.fromhex(text)
 
 
@@ -492,8 +499,11 @@ def _lock_exclusively(database: sqlite3.Connection) -> Iterator[None]:
 def _write_unfinished_ledger(
     path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]
 ) -> Iterator[Path]:
-    """Write a complete ledger under a temporary name in the same folder; remove it at the end."""
-    unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
+    """Write a complete ledger under a temporary name, yield its path, and remove it at the end.
+
+    The file is in the same folder, so that it can be renamed to `path` in one step.
+    """
+    unfinished = path.with_name(f".{path.name[:_MAX_TEMPORARY_CHARACTERS]}.{os.urandom(8).hex()}")
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with _connect_database(unfinished) as database, _lock_exclusively(database):
@@ -548,7 +558,7 @@ def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
             if os.fstat(present.fileno()).st_ino != os.fstat(file.fileno()).st_ino:
                 return  # Another process has replaced it meanwhile.
         with prefix_errors_with_file(path):
-            entries = _JSON.read(parse_json(read_text(path, name="ledger")))
+            entries = _JSON_LEDGER.read(parse_json(read_text(path, name="ledger")))
             key = _read_key(entries["key"])
             releases = []
             for entry in entries["releases"]:

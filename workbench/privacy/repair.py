@@ -2,8 +2,8 @@
 
 Notation: f(η) is the mass of the noise value η, and μ a difference of neighbouring answers. The
 output of a solver satisfies f(η) <= e^ε f(η+μ) only up to rounding, and rounding in either
-direction breaks an exact bound. The masses are therefore written as integers k(η) over 2^b. With
-E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε, the repair has these steps:
+direction breaks an exact bound. The masses are therefore written as integers k(η) over 2^b. E is
+the lower bound ⌊2^112 e^ε⌋ / 2^112 on e^ε. The repair has these steps:
 
     raising      k(η+μ) is raised to ⌈k(η) / E⌉ for every η and μ, until no k changes. Then
                  k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly, and also for k divided by its sum
@@ -50,19 +50,27 @@ if TYPE_CHECKING:
 
     Noise: TypeAlias = AdditiveIntegerNoise | AdditiveRealNoise
 
-Pattern = Mapping[Shift, Flags]  # Shift -> (N,) whether the privacy loss may exceed ε there.
-Accepted = TypeVar("Accepted")
+# Maps each shift to flags of shape (N,): whether the privacy loss at η may exceed ε.
+Pattern = Mapping[Shift, Flags]
+Mixture = TypeVar("Mixture")
 
 _EXP_BITS = 112  # Binary digits of E, the lower bound on e^ε.
 _MIN_WEIGHT_BITS = 96  # The smallest positive weight gets at least this many bits.
 _MAX_WEIGHT_BITS = 4096  # Masses that need larger weights are not repaired.
 _RATIO_BITS = 64  # Binary digits of e^-ε in the repair of noise on a line.
 _MAX_EXP_EPSILON = 700.0  # A larger ε counts as this one, because e^ε is no double.
+# A ratio that exceeds e^ε by a smaller factor is rounding of a solver, and no violation.
+_MIN_RATIO_EXCESS = 1e-6
+# A mass that exceeds its bound by less is below the accuracy of a solver, and no violation.
+_MIN_MASS_EXCESS = 1e-12
+_MAX_GROUP_EXPONENT = 80  # Shares of the private law down to 2^-80 are tried for noise on a group.
+_MAX_LINE_EXPONENT = 60  # Shares of the private law down to 2^-60 are tried for noise on a line.
+_SHARE_HALVINGS = 10  # A share that may be large is found up to 2^-10 of itself.
 
 
 def find_least_share(
-    mix: Callable[[Fraction], Accepted | None], max_exponent: int, halvings: int = 0
-) -> tuple[Accepted, Fraction]:
+    mix: Callable[[Fraction], Mixture | None], max_exponent: int, halvings: int = 0
+) -> tuple[Mixture, Fraction]:
     """Find the smallest share θ of a private law for which a mixture is accepted.
 
     The search first finds the smallest power of two, 2^-j with j <= `max_exponent`. Then it bisects
@@ -79,8 +87,8 @@ def find_least_share(
     Raises:
         NotCertified: Even θ = 1 is refused.
     """
-    best = mix(ONE)
-    if best is None:
+    accepted_mixture = mix(ONE)
+    if accepted_mixture is None:
         raise NotCertified("The exact audit refuses every mixture with a private law.")
     accepted_exponent = 0
     refused_exponent = max_exponent
@@ -91,7 +99,7 @@ def find_least_share(
             refused_exponent = middle
         else:
             accepted_exponent = middle
-            best = candidate
+            accepted_mixture = candidate
     high = Fraction(1, 1 << accepted_exponent)
     low = Fraction(1, 2 << accepted_exponent)
     for _ in range(halvings):
@@ -101,8 +109,8 @@ def find_least_share(
             low = share
         else:
             high = share
-            best = candidate
-    return best, high
+            accepted_mixture = candidate
+    return accepted_mixture, high
 
 
 def floor_scaled_exp(epsilon: Fraction) -> int:
@@ -113,8 +121,7 @@ def floor_scaled_exp(epsilon: Fraction) -> int:
 def find_violation_pattern(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
     """Find the outcomes whose privacy loss is meant to exceed ε.
 
-    These have f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12 in floats. A ratio that is tight up to rounding
-    is no violation, and neither is a mass below the accuracy of a solver.
+    These have f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12 in floats.
 
     Args:
         mechanism: Noise on a group.
@@ -125,7 +132,8 @@ def find_violation_pattern(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fra
     for shift, epsilon in budgets.items():
         growth = np.exp(min(float(epsilon), _MAX_EXP_EPSILON))
         shifted_masses = masses[mechanism.question.shifted_positions(shift)]
-        pattern[shift] = masses > growth * shifted_masses * (1 + 1e-6) + 1e-12
+        mass_bounds = growth * shifted_masses * (1 + _MIN_RATIO_EXCESS) + _MIN_MASS_EXCESS
+        pattern[shift] = masses > mass_bounds
     return pattern
 
 
@@ -146,19 +154,20 @@ def raise_weights(
         budgets: ε of each shift μ.
         pattern: Outcomes that may violate the bound. None for no outcomes.
     """
-    moves = []
+    shift_bounds = []
     for shift, epsilon in budgets.items():
-        indices = question.shifted_positions(shift).tolist()
+        shifted_positions = question.shifted_positions(shift).tolist()
         violations = None
         if pattern is not None:
             violations = pattern[shift].tolist()
-        moves.append((indices, floor_scaled_exp(epsilon), violations))
+        shift_bounds.append((shifted_positions, floor_scaled_exp(epsilon), violations))
 
     def iter_lower_bounds(position: int, weight: int) -> Iterator[Pair]:
         """Yield (other position, smallest weight there) for a weight."""
-        for indices, scaled_exp, violations in moves:
+        for shifted_positions, scaled_exp, violations in shift_bounds:
             if violations is None or not violations[position]:
-                yield indices[position], -(-(weight << _EXP_BITS) // scaled_exp)
+                # The quotient k(η) / E is rounded up.
+                yield shifted_positions[position], -(-(weight << _EXP_BITS) // scaled_exp)
 
     return raise_to_floors(list(weights), iter_lower_bounds)
 
@@ -197,7 +206,6 @@ def repair_noise(
         with suppress(NotProven):
             if privacy.holds(claim):
                 return privacy
-            return None
         return None
 
     bounds_by_shift = {}
@@ -241,11 +249,12 @@ def repair_noise(
             mixed_weights.append(factor * weight + private_factor * private_weight)
         return prove(mixed_weights)
 
-    # A solver comes close to one bound for each shift. Otherwise the share may be large, so that it
-    # is worth refining.
+    # If every shift has one bound, a solver comes so close to it that the share is tiny. Otherwise
+    # the share may be large, so that it is worth refining.
     has_single_bounds = bool(all_bounds) and len(all_bounds) == len(bounds_by_shift)
-    # Shares down to 2^-80 are tried. A large share is then refined to 2^-10 of itself.
-    return find_least_share(prove_mixture, 80, 0 if has_single_bounds else 10)[0]
+    halvings = 0 if has_single_bounds else _SHARE_HALVINGS
+    proof, _ = find_least_share(prove_mixture, _MAX_GROUP_EXPONENT, halvings)
+    return proof
 
 
 def _scale_to_integers(values: Sequence[Fraction]) -> list[int]:
@@ -266,11 +275,11 @@ def _scale_to_integers(values: Sequence[Fraction]) -> list[int]:
 
 
 def compute_exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
-    """Compute Σ f(η) loss(η) exactly. Floats are the binary fractions that they hold.
+    """Compute Σ f(η) loss(η) exactly. A float counts as its exact binary value.
 
     Args:
         mechanism: Noise on a group of N elements.
-        losses: Losses, shape (N,) or (answers, N). The largest of several sums is returned.
+        losses: Losses. Shape (N,), or (answers, N) for the largest sum of any answer.
     """
     table = np.asarray(losses, dtype=np.float64)
     rows = table
@@ -331,13 +340,13 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
         with suppress(NotCertified):
-            # Shares of the private law down to 2^-60 are tried.
-            private_law = build_staircase_law(bound_inverse_exponential(epsilon / 2), reach, 1)
+            half_budget_ratio = bound_inverse_exponential(epsilon / 2)
+            private_law = build_staircase_law(half_budget_ratio, reach, inner=1)
             return mix_line_noise(
                 mechanism,
                 private_law,
                 lambda candidate: provably_satisfies_claim(candidate, claim),
-                60,
+                _MAX_LINE_EXPONENT,
             )
     scaled_weights = [weight << _RATIO_BITS for weight in noise.weights]
     ratio = bound_inverse_exponential(epsilon)

@@ -72,6 +72,7 @@ _MAX_MASSES = 2_000_000  # More masses in all comparisons are refused; each take
 # A notebook draws the curves by itself if all comparisons have at most this many outcomes in total.
 _MAX_DRAWN_MASSES = 20_000
 _PLOTTED_ALPHAS = 401  # Points of the trade-off function of a claim.
+_MAX_EXPONENT = 700.0  # A larger ε counts as this one, because e^ε is no double.
 
 Points = tuple[RationalPair, ...]
 
@@ -125,6 +126,7 @@ class Risk(Shown):
         larger result is returned, unless neighbours are one-sided.
         """
         priors = (self.prior,) if self.mechanism.is_one_sided else (self.prior, 1 - self.prior)
+        # The last two tests ignore the output.
         tests = (*self.trade_off, (ZERO, ONE), (ONE, ZERO))
         guesses = []
         for alpha, beta in tests:
@@ -153,10 +155,11 @@ class Risk(Shown):
 
         It is infinity if a law misses mass of its neighbour.
         """
-        losses = [PrivacyLoss(laws) for laws in self._laws]
+        privacy_losses = [PrivacyLoss(laws) for laws in self._laws]
         divergences = {}
         for order in RENYI_ORDERS:
-            divergences[order] = max(loss.divergence_upper_bound(order) for loss in losses)
+            bounds = [loss.divergence_upper_bound(order) for loss in privacy_losses]
+            divergences[order] = max(bounds)
         return divergences
 
     @cached_property
@@ -167,14 +170,15 @@ class Risk(Shown):
         """
         low = ZERO
         high = ZERO
-        losses = [ConcentratedLoss(laws) for laws in self._laws]
-        losses.sort(key=lambda loss: loss.divergence_upper_bound(Fraction(2)), reverse=True)
-        for loss in losses:
-            if loss.is_unbounded:
+        privacy_losses = [ConcentratedLoss(laws) for laws in self._laws]
+        # The pair with the largest divergence comes first. Most others need no smallest ρ then.
+        privacy_losses.sort(key=lambda loss: loss.divergence_upper_bound(Fraction(2)), reverse=True)
+        for privacy_loss in privacy_losses:
+            if privacy_loss.is_unbounded:
                 return math.inf, math.inf
-            if loss.is_same or (high and loss.is_enough(high)):
+            if privacy_loss.is_same or (high and privacy_loss.is_enough(high)):
                 continue  # The smallest ρ of this pair is not larger.
-            pair_low, pair_high = loss.smallest_rho
+            pair_low, pair_high = privacy_loss.smallest_rho
             low = max(low, pair_low)
             high = max(high, pair_high)
         return round_down(low), round_up(high)
@@ -373,7 +377,7 @@ def compute_granted_errors(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLik
     """
     e = np.asarray(epsilons, dtype=float)[:, None]
     d = np.asarray(deltas, dtype=float)[:, None]
-    steep = 1 - d - np.exp(np.minimum(e, 700.0)) * alphas
+    steep = 1 - d - np.exp(np.minimum(e, _MAX_EXPONENT)) * alphas
     flat = np.exp(-e) * (1 - d - alphas)
     return np.asarray(np.maximum(0.0, np.maximum(steep, flat)).max(axis=0))
 

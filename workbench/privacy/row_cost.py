@@ -27,6 +27,7 @@ from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 # Above this number of masses, the budget between any two values is only the sum of steps.
 _MAX_AUDIT_MASSES = 3_000_000
 _MAX_PROFILE_MASSES = 300_000  # The same limit for δ > 0, which needs every comparison.
+_BITS_PER_SHORT_INTEGER = 512  # A mass with more bits counts as several masses.
 _MAX_EXPONENT = 700  # Above this ε, e^ε is no double, and no protection is claimed.
 _MAX_STEPS = 10_000  # Sums of more steps are not computed for δ > 0.
 _BISECTIONS = 40  # The interval of the smallest ε at a δ is halved this many times.
@@ -38,7 +39,8 @@ class RowCost:
 
     Attributes:
         neighbours: ε and δ between neighbours. None for a notion without ε and δ.
-        any_two: ε and δ between any two values of the domain. None if they are not known.
+        any_two: ε and δ between any two values of the domain. None if they are not known. Its ε is
+            None if distant values have no protection.
         is_local: Whether `any_two` is larger than `neighbours`: distant values are protected less.
         domain: The possible values in words. None if there is no bound on them.
         notion: Name of the notion of the claim.
@@ -150,11 +152,11 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
         delta: δ in [0, 1).
 
     Returns:
-        None if the computation would take too long.
+        The budget, with ε None if no ε is sufficient. None if the computation would take too long.
     """
     size = mechanism.audit_size
-    # Arithmetic with long integers counts as that with several short ones, of 512 bits each.
-    masses = size.outcomes * (1 + size.bits // 512)
+    # A long integer takes as much work as several short ones.
+    masses = size.outcomes * (1 + size.bits // _BITS_PER_SHORT_INTEGER)
     if masses * (size.extremes or size.comparisons) <= _MAX_AUDIT_MASSES:
         pure_epsilon = audit_extremes(mechanism, 0).pure_epsilon
         if not delta:
@@ -162,6 +164,8 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
     if not delta or masses * size.comparisons > _MAX_PROFILE_MASSES:
         return None
     curve = profile(mechanism)
+    # The last piece of a curve is for ε -> infinity. There δ is the mass of the outcomes that the
+    # neighbour never produces.
     if any(pieces[-1].p > delta for pieces in curve.curves):
         return PrivacyBudget(None, delta)
     high = Fraction(1)
@@ -192,8 +196,9 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
         return PrivacyBudget(budget.epsilon * steps)
     if budget.epsilon * steps > _MAX_EXPONENT:
         return PrivacyBudget(None)
-    growths = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(min(steps, _MAX_STEPS))]
-    delta = sum(growths) * budget.delta
+    step_count = min(steps, _MAX_STEPS)
+    growth_factors = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(step_count)]
+    delta = sum(growth_factors) * budget.delta
     # The margin covers the rounding of the exponentials.
     delta = Fraction(round_up(delta * (1 + Fraction(1, 10**12))))
     if delta < 1 and steps < _MAX_STEPS:
