@@ -10,43 +10,57 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.objective import Objective, round_loss_up
 
 __all__ = [
-    "ALL",
+    "CERTIFICATES",
     "certify_channel",
     "certify_quantizer",
-    "changed",
-    "holds",
+    "claim_holds",
+    "iter_digit_texts",
     "metric",
     "metric_quantizer",
     "noise",
     "quantizer",
-    "spots",
+    "replace_entry",
     "vector",
 ]
 
 
 def certify_channel(rows, pairs=None, *, directed=False, **options) -> Certificate:
-    """Certify a channel. pairs: neighbouring rows, "all" or None for all. options: of certify."""
-    return wb.certify(
-        wb.Channel.from_pairs(rows, None if pairs == "all" else pairs, directed=directed), **options
-    )
+    """Certify a channel.
+
+    Args:
+        rows: Rows of the channel.
+        pairs: Pairs of neighbouring rows. "all" or None for all pairs.
+        directed: Whether pairs are compared in the given order only.
+        **options: Options of `wb.certify`.
+    """
+    channel = wb.Channel.from_pairs(rows, None if pairs == "all" else pairs, directed=directed)
+    return wb.certify(channel, **options)
 
 
 def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Certificate:
-    """Certify a quantizer with one law (ends) at each knot. options: of certify."""
-    return wb.certify(
-        wb.PiecewiseAffine.from_laws(knots, outputs, ends), unbiased=unbiased, **options
-    )
+    """Certify a quantizer.
+
+    Args:
+        knots: Inputs at which the laws are given. Between them the law is a mixture.
+        outputs: Outputs of the quantizer.
+        ends: Law of the output at each knot.
+        unbiased: Whether the certificate states that the quantizer is unbiased.
+        **options: Further options of `wb.certify`.
+    """
+    mechanism = wb.PiecewiseAffine.from_laws(knots, outputs, ends)
+    return wb.certify(mechanism, unbiased=unbiased, **options)
 
 
 def noise() -> Certificate:
     """Certify noise under PDP whose δ is exactly 1/10: a mass of 10 of 100 exceeds the ratio e."""
-    made = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
-    return Certificate(
-        made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(46, 100))
-    )
+    question = wb.ModuloNoise(n=4, shifts=[1], directed=True)
+    mechanism = wb.AdditiveNoise(question, [54, 24, 10, 0, 12])
+    objective = Objective("error-rate", Fraction(46, 100))
+    return Certificate(mechanism, "pdp", Fraction(1), Fraction("0.1"), objective)
 
 
 def metric() -> Certificate:
+    """Certify a channel under metric privacy, whose outputs have known means."""
     return certify_channel(
         [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]],
         notion="metric",
@@ -58,6 +72,7 @@ def metric() -> Certificate:
 
 
 def quantizer() -> Certificate:
+    """Certify a quantizer of [-1, 1] to ±3 under DP. Its ratio of masses is 2 < e^0.7."""
     third = Fraction(1, 3)
     return certify_quantizer(
         [-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7"
@@ -65,23 +80,24 @@ def quantizer() -> Certificate:
 
 
 def metric_quantizer() -> Certificate:
+    """Certify the same quantizer under metric privacy."""
     third = Fraction(1, 3)
     ends = [[2 * third, third], [third, 2 * third]]
     return certify_quantizer([-1, 1], [-3, 3], ends, notion="metric", epsilon="0.7")
 
 
 def vector() -> Certificate:
+    """Certify noise on pairs of integers modulo (2, 3), with a budget for each difference."""
     question = wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)])
     losses = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
-    made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
-    loss = round_loss_up(Objective("squared", Fraction(0), losses).exact_loss_of(made))
-    value = Objective("squared", loss, losses)
-    return Certificate(
-        made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value
-    )
+    mechanism = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
+    exact_loss = Objective("squared", Fraction(0), losses).exact_loss_of(mechanism)
+    objective = Objective("squared", round_loss_up(exact_loss), losses)
+    budgets = {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}
+    return Certificate(mechanism, "dp", budgets, Fraction("0.01"), objective)
 
 
-ALL = {
+CERTIFICATES = {
     "noise": noise,
     "metric": metric,
     "quantizer": quantizer,
@@ -90,36 +106,43 @@ ALL = {
 }
 
 
-def holds(data: dict) -> bool:
-    """Decide the claim of a certificate from the definitions, in 60-digit decimals."""
+def claim_holds(data: dict) -> bool:
+    """Decide the PDP claim of `noise` from the definition, in 60-digit decimals.
+
+    Args:
+        data: Data of a certificate file of noise with one directed shift.
+    """
     from decimal import Decimal, localcontext
 
+    mechanism = data["mechanism"]
+    assert mechanism["directed"]
+    (size,) = mechanism["sizes"]
+    ((shift,),) = mechanism["shifts"]
+    weights = [int(text, 16) for text in mechanism["weights"]]
     with localcontext() as context:
         context.prec = 60
-        m, claim = data["mechanism"], data["claim"]
-        k = [int(w, 16) for w in m["weights"]]
-        f = [Decimal(x) / sum(k) for x in k]
-        epsilon, delta = Decimal(claim["epsilon"]), Decimal(claim["delta"])
-        (size,), ((shift,),) = m["sizes"], m["shifts"]
-        assert m["directed"]
-        e = epsilon.exp()
-        lost = sum((f[i] for i in range(size) if f[i] > e * f[(i + shift) % size]), Decimal(0))
-        return lost <= delta
+        masses = [Decimal(weight) / sum(weights) for weight in weights]
+        max_ratio = Decimal(data["claim"]["epsilon"]).exp()
+        pdp_delta = Decimal(0)
+        for index, mass in enumerate(masses):
+            if mass > max_ratio * masses[(index + shift) % size]:
+                pdp_delta += mass
+        return pdp_delta <= Decimal(data["claim"]["delta"])
 
 
-def spots(value, path=()):
+def iter_digit_texts(value, path=()):
     """Yield (path of keys, text) of every string of digits in a JSON value."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from spots(item, (*path, key))
+            yield from iter_digit_texts(item, (*path, key))
     elif isinstance(value, list):
         for k, item in enumerate(value):
-            yield from spots(item, (*path, k))
+            yield from iter_digit_texts(item, (*path, k))
     elif isinstance(value, str) and (value.startswith("0x") or value.replace(".", "").isdigit()):
         yield path, value
 
 
-def changed(data: dict, path: tuple, text: str) -> dict:
+def replace_entry(data: dict, path: tuple, text: str) -> dict:
     """Return a copy of a JSON value in which the entry at a path of keys is replaced by a text."""
     copy = json.loads(json.dumps(data))
     parent = copy

@@ -7,7 +7,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from certificate_samples import ALL, changed, quantizer
+from certificate_samples import CERTIFICATES, quantizer, replace_entry
 from certificate_samples import noise as sample
 
 import workbench as wb
@@ -112,14 +112,14 @@ def test_numbers_beyond_floats_are_refused_with_a_message():
         (("mechanism", "outputs"), ["1e400", "1e401"]),
     ]:
         with pytest.raises(wb.CorruptFile):
-            certificate_from_dict(changed(data, path, value))
+            certificate_from_dict(replace_entry(data, path, value))
     with pytest.raises(wb.CorruptFile):
-        certificate_from_dict(changed(sample().to_dict(), ("objective", "value"), "1e400"))
+        certificate_from_dict(replace_entry(sample().to_dict(), ("objective", "value"), "1e400"))
     data["mechanism"]["knots"] = ["-1e400", "1e400"]
     with pytest.raises(
         wb.CorruptFile, match="inf"
     ):  # the outcome that breaks the claim, at its input
-        certificate_from_dict(changed(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
+        certificate_from_dict(replace_entry(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
 
 
 def test_work_units_agree_with_a_count_by_hand():
@@ -158,9 +158,9 @@ def test_work_units_agree_with_a_count_by_hand():
     assert more == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CERTIFICATES)
 def test_everyday_certificates_are_far_from_the_limit(name):
-    proof = ALL[name]()
+    proof = CERTIFICATES[name]()
     assert (
         count_work_units(proof.mechanism, proof.claim.notion, proof.claim.values)
         < MAX_WORK_UNITS / 1000

@@ -7,7 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from certificate_samples import ALL, changed, holds, metric, noise, spots
+from certificate_samples import (
+    CERTIFICATES,
+    claim_holds,
+    iter_digit_texts,
+    metric,
+    noise,
+    replace_entry,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +27,9 @@ from workbench.privacy.certify import certify
 from workbench.privacy.objective import Objective
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CERTIFICATES)
 def test_a_saved_certificate_is_read_back_with_its_sentences(name, tmp_path: Path):
-    made = ALL[name]()
+    made = CERTIFICATES[name]()
     path = tmp_path / "c.json"
     save(made, path)
     again = check(path)
@@ -35,21 +42,21 @@ def test_a_saved_certificate_is_read_back_with_its_sentences(name, tmp_path: Pat
 def test_every_single_changed_digit_is_detected_when_the_claim_fails():
     data = noise().to_dict()
     tried = accepted = 0
-    for path, text in spots({key: data[key] for key in ("mechanism", "claim")}):
+    for path, text in iter_digit_texts({key: data[key] for key in ("mechanism", "claim")}):
         digits = "0123456789abcdef" if text.startswith("0x") else "0123456789"
         for k in range(2 if text.startswith("0x") else 0, len(text)):
             for digit in digits:
                 if text[k] in {".", digit}:
                     continue
                 tried += 1
-                other = changed(data, path, text[:k] + digit + text[k + 1 :])
+                other = replace_entry(data, path, text[:k] + digit + text[k + 1 :])
                 try:
                     certificate_from_dict(other)
                 except wb.CorruptFile:
                     continue
                 accepted += 1
                 assert path[0] == "claim", "a changed weight or total never adds up"
-                assert holds(other)
+                assert claim_holds(other)
     assert tried > 100
     assert 0 < accepted < tried / 3
 
@@ -61,17 +68,17 @@ def test_two_consistent_changes_are_judged_by_the_claim():
         for value in range(1, 70):
             weights = [int(w, 16) for w in data["mechanism"]["weights"]]
             weights[k] = value
-            other = changed(data, ("mechanism", "weights"), [hex(w) for w in weights])
+            other = replace_entry(data, ("mechanism", "weights"), [hex(w) for w in weights])
             other["mechanism"]["total"] = hex(sum(weights))
             other["objective"] = None
             try:
                 certificate_from_dict(other)
                 kept += 1
-                assert holds(other)
+                assert claim_holds(other)
             except wb.CorruptFile as error:
                 if "common factor" not in str(error):
                     broken += 1
-                    assert not holds(other)
+                    assert not claim_holds(other)
     assert kept > 20
     assert broken > 20
 
@@ -130,7 +137,7 @@ def test_two_consistent_changes_are_judged_by_the_claim():
 )
 def test_each_error_names_its_reason(path, value, reason):
     with pytest.raises(wb.CorruptFile, match=reason):
-        certificate_from_dict(changed(noise().to_dict(), path, value))
+        certificate_from_dict(replace_entry(noise().to_dict(), path, value))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +169,7 @@ def test_each_error_names_its_reason(path, value, reason):
 )
 def test_changed_files_of_other_kinds_are_refused(name, path, value):
     with pytest.raises(wb.CorruptFile):
-        certificate_from_dict(changed(ALL[name]().to_dict(), path, value))
+        certificate_from_dict(replace_entry(CERTIFICATES[name]().to_dict(), path, value))
 
 
 def test_a_certificate_cannot_be_changed_afterwards():

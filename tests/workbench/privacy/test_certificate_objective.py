@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from certificate_samples import certify_channel, changed, metric, noise
+from certificate_samples import certify_channel, metric, noise, replace_entry
 
 import workbench as wb
 from workbench.mechanisms.additive import named_losses
@@ -96,7 +96,7 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
         if path == ("objective", "rows") and value == [0, 1, 0] and loss == "error-rate":
             continue  # no output is 1 or 2.5: those labels are wrong whatever their law
         with pytest.raises(wb.CorruptFile):
-            certificate_from_dict(changed(data, path, value))
+            certificate_from_dict(replace_entry(data, path, value))
 
 
 def test_an_objective_of_another_mechanism_is_refused():

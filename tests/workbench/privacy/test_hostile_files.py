@@ -12,7 +12,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from certificate_samples import changed, noise, spots
+from certificate_samples import iter_digit_texts, noise, replace_entry
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from workbench.privacy.certificate_file import (
 
 
 def write(path: Path, content: bytes | str) -> Path:
+    """Write a file and return its path."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
@@ -81,13 +82,17 @@ for name in sys.argv[1:]:
         print("CorruptFile", error)
 """
     command = [sys.executable, "-c", code, str(path), str(tmp_path / "long.json")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("CorruptFile") == 2
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.count("CorruptFile") == 2
 
 
-def audits_of(kind: str) -> dict:
-    """A small file whose audit would take for ever."""
+def make_long_audit(kind: str) -> dict:
+    """Return the data of a small certificate whose audit would take very long.
+
+    Args:
+        kind: "noise" or "channel" with masses of 240,000 bits, or "quantizer" with many knots.
+    """
     long = ["0x1" + "0" * 60_000] * 19 + ["0x1"]
     row = {"total": hex(sum(int(k, 16) for k in long)), "weights": long}
     short = {"total": "0x32", "weights": ["0x1"] * 50}
@@ -116,9 +121,9 @@ def audits_of(kind: str) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["noise", "channel", "quantizer"])
-def test_an_audit_that_would_not_end_is_refused(kind):
+def test_a_certificate_with_a_very_long_audit_is_refused(kind):
     with pytest.raises(wb.CorruptFile, match="units of work is refused"):
-        certificate_from_dict(audits_of(kind))
+        certificate_from_dict(make_long_audit(kind))
 
 
 def test_unprovable_certificates_are_not_written(tmp_path: Path, monkeypatch):
@@ -128,32 +133,31 @@ def test_unprovable_certificates_are_not_written(tmp_path: Path, monkeypatch):
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_million_keys_are_read_once():
+def test_the_check_for_repeated_keys_takes_linear_time():
     keys = ",".join(f'"{k:x}":0' for k in range(200_000))
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="'30d3f' appears twice"):
         parse_json(f'{{{keys},"30d3f":0}}')
-    assert (
-        time.process_time() - start < 60
-    )  # It takes minutes if each key is compared with all others.
+    # It takes minutes if each key is compared with all others.
+    assert time.process_time() - start < 60
 
 
 @pytest.mark.parametrize(
     "name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"]
 )
-def test_an_objective_cannot_write_sentences(name):
+def test_the_name_of_a_loss_cannot_add_sentences_to_a_report(name):
     data = noise().to_dict()
     data["objective"] |= {"name": name, "losses": ["0"] + ["1"] * 4}
     with pytest.raises(wb.CorruptFile, match=r"a word such as squared|short string"):
         certificate_from_dict(data)
 
 
-def test_half_characters_are_refused(tmp_path: Path):
+def test_a_text_with_half_a_surrogate_pair_is_refused(tmp_path: Path):
     data = noise().to_dict()
     data["record"] = {"note": "\ud800"}
     with pytest.raises(wb.CorruptFile, match="half a character"):
         wb.check(write(tmp_path / "c.json", json.dumps(data)))
-    data["record"] = {"note": "\U0001f4a5"}  # written as two escapes
+    data["record"] = {"note": "\U0001f4a5"}  # JSON writes it as two escapes.
     assert wb.check(write(tmp_path / "c.json", json.dumps(data))).record["note"] == "\U0001f4a5"
 
 
@@ -165,55 +169,62 @@ def test_groups_of_many_factors_are_refused():
         certificate_from_dict(data)
 
 
-PIPES = {
-    "comparison/run.py",
-    "comparison/worker.py",
-}  # between a process and the child it started, never a file
+# These modules pickle messages between a process and its child, and never a file.
+PICKLING_FILES = {"comparison/run.py", "comparison/worker.py"}
 
 
-def test_no_file_is_unpickled():
+def test_no_other_module_uses_pickle():
     root = Path(wb.__file__).parent
     for path in root.rglob("*.py"):
-        if path.relative_to(root).as_posix() in PIPES:
+        if path.relative_to(root).as_posix() in PICKLING_FILES:
             continue
         words = {word for line in path.read_text("utf-8").splitlines() for word in line.split()}
         assert not {"pickle", "marshal", "shelve", "dill"} & words, path
 
 
-GOOD = json.dumps(noise().to_dict()).encode()
-quiet = settings(
+VALID_CERTIFICATE = json.dumps(noise().to_dict()).encode()
+fuzz_settings = settings(
     max_examples=350, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
-def survives(content: bytes, folder: Path) -> None:
+def assert_refused_or_proven(content: bytes | str, folder: Path) -> None:
+    """Check a file of this content: it is refused with CorruptFile, or its claim holds."""
     path = write(folder / "c.json", content)
     try:
-        proven = wb.check(path)
+        certificate = wb.check(path)
     except wb.CorruptFile:
         return
-    assert proven.holds()
+    assert certificate.holds()
 
 
-@quiet
+@fuzz_settings
 @given(st.binary(max_size=300))
-def test_fuzz_bytes(tmp_path, content):
-    survives(content, tmp_path)
+def test_random_bytes_are_refused_or_proven(tmp_path, content):
+    assert_refused_or_proven(content, tmp_path)
 
 
-@quiet
-@given(st.integers(0, len(GOOD) - 1), st.integers(0, 3), st.binary(max_size=6), st.integers(0, 40))
-def test_fuzz_mutations_of_a_good_file(tmp_path, at, how, extra, cut):
+@fuzz_settings
+@given(
+    st.integers(0, len(VALID_CERTIFICATE) - 1),
+    st.integers(0, 3),
+    st.binary(max_size=6),
+    st.integers(0, 40),
+)
+def test_valid_files_with_changed_bytes_are_refused_or_proven(
+    tmp_path, position, variant, new_bytes, cut_length
+):
+    start = VALID_CERTIFICATE[:position]
     variants = [
-        GOOD[:at],
-        GOOD[:at] + extra + GOOD[at:],
-        GOOD[:at] + GOOD[at + cut :],
-        GOOD[:at] + extra + GOOD[at + len(extra) :],
+        start,  # Truncated.
+        start + new_bytes + VALID_CERTIFICATE[position:],  # With additional bytes.
+        start + VALID_CERTIFICATE[position + cut_length :],  # Without some bytes.
+        start + new_bytes + VALID_CERTIFICATE[position + len(new_bytes) :],  # Overwritten.
     ]
-    survives(variants[how], tmp_path)
+    assert_refused_or_proven(variants[variant], tmp_path)
 
 
-LEAF = st.one_of(
+JSON_LEAVES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(10**20), 10**20),
@@ -223,10 +234,11 @@ LEAF = st.one_of(
         ["0x1", "0x0", "0.1", "1/3", "1e-9", "pdp", "pure", "noise", "channel", "quantizer"]
     ),
 )
-JSONS = st.recursive(
-    LEAF, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4)
+JSON_VALUES = st.recursive(
+    JSON_LEAVES,
+    lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4),
 )
-SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
+ENTRY_PATHS = [path for path, _ in iter_digit_texts(json.loads(VALID_CERTIFICATE))] + [
     ("mechanism",),
     ("claim",),
     ("objective",),
@@ -241,18 +253,17 @@ SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
 ]
 
 
-@quiet
-@given(st.sampled_from(SPOTS), JSONS)
-def test_fuzz_values_in_a_good_file(tmp_path, path, value):
-    survives(json.dumps(changed(json.loads(GOOD), path, value)).encode(), tmp_path)
+@fuzz_settings
+@given(st.sampled_from(ENTRY_PATHS), JSON_VALUES)
+def test_valid_files_with_a_changed_entry_are_refused_or_proven(tmp_path, path, value):
+    assert_refused_or_proven(
+        json.dumps(replace_entry(json.loads(VALID_CERTIFICATE), path, value)).encode(), tmp_path
+    )
 
 
 @pytest.mark.parametrize("kind", ["label-channel", "label-noise", "no such kind"])
 def test_a_mechanism_of_an_unknown_kind_is_refused(kind, tmp_path):
-    """Each kind that is listed has a class that reads it.
-
-    Any other is a sentence, no missing module.
-    """
+    """The error lists the known kinds, instead of naming a module that is missing."""
     file = tmp_path / "m.json"
     file.write_text(
         json.dumps({"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": kind}})
@@ -262,6 +273,6 @@ def test_a_mechanism_of_an_unknown_kind_is_refused(kind, tmp_path):
 
 
 def test_every_listed_kind_has_a_class():
-    for place in (CERTIFIABLE_KINDS | UNCERTIFIABLE_KINDS).values():
-        module, name = place.split(":")
+    for class_path in (CERTIFIABLE_KINDS | UNCERTIFIABLE_KINDS).values():
+        module, name = class_path.split(":")
         assert callable(getattr(importlib.import_module(module), name).from_dict)

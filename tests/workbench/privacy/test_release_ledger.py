@@ -19,16 +19,22 @@ import workbench as wb
 from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
 
-KEY = "ab" * 32
+KEY = "ab" * 32  # 32 bytes in hexadecimal.
 
 
-def release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> Release:
+def make_release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> Release:
+    """Make a release with the charge (epsilon, delta). If epsilon is None, it has no charge."""
     budget = None if epsilon is None else PrivacyBudget(Fraction(epsilon), Fraction(delta))
     return Release(column, "cd", "dp", budget, budget, "o.csv", **entries)
 
 
-def written_by_an_earlier_version(path: Path, **damage: Any) -> dict[str, Any]:
-    """A ledger in JSON."""
+def write_json_ledger(path: Path, **damage: Any) -> dict[str, Any]:
+    """Write the JSON ledger of an earlier version, with two releases, and return its data.
+
+    Args:
+        path: Path of the file.
+        **damage: Entries that replace those of the valid ledger.
+    """
     budget = {"epsilon": "1.5", "delta": "0.01", "per_distance": False}
     entry = {"column": "age", "digest": "cd", "notion": "dp", "budget": budget, "output": "o.csv"}
     data = {
@@ -46,19 +52,18 @@ def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(
         path, LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10))
     )
-    first = release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
-    assert [each.number for each in ledger.book(first)] == [1]
-    ledger.book(release(2))
-    again = ReleaseLedger.open(path)
-    assert again.terms == ledger.terms
-    assert (again.releases[0].charge, again.releases[0].value, again.releases[0].rho) == (
-        PrivacyBudget(Fraction(1, 3), Fraction(1, 30)),
-        b"57.5\n",
-        Fraction(1, 7),
-    )
+    first = make_release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
+    assert [entry.number for entry in ledger.book(first)] == [1]
+    ledger.book(make_release(2))
+    reopened = ReleaseLedger.open(path)
+    assert reopened.terms == ledger.terms
+    assert reopened.releases[0].charge == PrivacyBudget(Fraction(1, 3), Fraction(1, 30))
+    assert reopened.releases[0].value == b"57.5\n"
+    assert reopened.releases[0].rho == Fraction(1, 7)
+    assert reopened.digest(np.ones(3)) == ledger.digest(np.ones(3))
+    # Only the owner can read the file, and no temporary file is left.
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [*tmp_path.iterdir()] == [path]
-    assert again.digest(np.ones(3)) == ledger.digest(np.ones(3))
 
 
 def test_the_total_is_exact_and_a_refusal_states_the_remaining_budget(tmp_path: Path) -> None:
@@ -66,19 +71,19 @@ def test_the_total_is_exact_and_a_refusal_states_the_remaining_budget(tmp_path: 
         tmp_path / "a", LedgerTerms(epsilon=Fraction(1), delta=Fraction(1, 100))
     )
     for _ in range(9):
-        ledger.book(release("0.1", "1/1000"))
+        ledger.book(make_release("0.1", "1/1000"))
     with pytest.raises(
         wb.InvalidRequest,
         match=r"epsilon = 0\.2 left\. Got a, which has epsilon = 0\.1, delta = 0\.001 left",
     ):
-        ledger.book(release("0.2"))
+        ledger.book(make_release("0.2"))
     with pytest.raises(wb.InvalidRequest, match="left"):
-        ledger.book(release("0.05", "1/900"))
+        ledger.book(make_release("0.05", "1/900"))
     with pytest.raises(wb.InvalidRequest, match="left"):
-        ledger.book(release(None))
-    ledger.book(release("0.1"))
+        ledger.book(make_release(None))
+    ledger.book(make_release("0.1"))
     with pytest.raises(wb.InvalidRequest, match="left"):
-        ledger.book(release("1e-30"))
+        ledger.book(make_release("1e-30"))
     assert len(ledger.releases) == 10
 
 
@@ -87,14 +92,16 @@ def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
     ledger = ReleaseLedger.create(
         tmp_path / "a", LedgerTerms(accounting="zcdp", epsilon=Fraction(2), delta=delta)
     )
-    most = (sqrt(log(10**6) + 2) - sqrt(log(10**6))) ** 2  # rho + 2 sqrt(rho ln 1/delta) = 2
-    assert most + 2 * sqrt(most * log(10**6)) == pytest.approx(2)
-    ledger.book(release(None, rho=Fraction(most) * Fraction(1, 2)))
+    # The largest rho with rho + 2 sqrt(rho ln(1/delta)) <= epsilon = 2.
+    max_rho = (sqrt(log(10**6) + 2) - sqrt(log(10**6))) ** 2
+    assert max_rho + 2 * sqrt(max_rho * log(10**6)) == pytest.approx(2)
+    ledger.book(make_release(None, rho=Fraction(max_rho) * Fraction(1, 2)))
     with pytest.raises(wb.InvalidRequest, match=r"rho = 0\.03378"):
-        ledger.book(release(None, rho=Fraction(most) * Fraction(501, 1000)))
-    ledger.book(release(sqrt(2 * most * 0.499)))  # a pure guarantee costs epsilon^2/2
+        ledger.book(make_release(None, rho=Fraction(max_rho) * Fraction(501, 1000)))
+    # A pure guarantee has rho = epsilon^2 / 2, here 0.499 of the limit.
+    ledger.book(make_release(sqrt(2 * max_rho * 0.499)))
     with pytest.raises(wb.InvalidRequest, match="zCDP or pure"):
-        ledger.book(release(1, "1e-9"))
+        ledger.book(make_release(1, "1e-9"))
     assert len(ledger.releases) == 2
 
 
@@ -102,29 +109,30 @@ def test_a_ledger_without_a_limit_accepts_unbounded_releases(tmp_path: Path) -> 
     ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
     unbounded = PrivacyBudget(None)
     ledger.book(Release("age", "cd", "dp", unbounded, unbounded, "o.csv"))
-    ledger.book(release(None))
-    assert [each.charge for each in ledger.releases] == [unbounded, None]
+    ledger.book(make_release(None))
+    assert [entry.charge for entry in ledger.releases] == [unbounded, None]
 
 
 def test_withdrawn_numbers_are_not_used_again(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
-    ledger.book(release(1))
-    ledger.withdraw(ledger.book(release(2))[-1].number)
-    assert [each.number for each in ledger.book(release(3))] == [1, 3]
+    ledger.book(make_release(1))
+    ledger.withdraw(ledger.book(make_release(2))[-1].number)
+    assert [entry.number for entry in ledger.book(make_release(3))] == [1, 3]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
-@pytest.mark.parametrize("start", ["new", "json"])
-def test_six_processes_at_once_book_six_times(tmp_path: Path, start: str) -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of forks beside threads.
+@pytest.mark.parametrize("releases_before", [0, 2])
+def test_six_processes_at_once_book_six_releases(tmp_path: Path, releases_before: int) -> None:
+    """The ledger is new, or it is in JSON and has two releases."""
     path = tmp_path / "a"
-    if start == "json":
-        written_by_an_earlier_version(path)
+    if releases_before:
+        write_json_ledger(path)
     fork = multiprocessing.get_context("fork")
     barrier = fork.Barrier(6)
 
     def book() -> None:
         barrier.wait(20)
-        ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+        ReleaseLedger.open(path, LedgerTerms()).book(make_release(1))
 
     workers = [fork.Process(target=book) for _ in range(6)]
     for worker in workers:
@@ -132,7 +140,7 @@ def test_six_processes_at_once_book_six_times(tmp_path: Path, start: str) -> Non
     for worker in workers:
         worker.join(50)
     assert [worker.exitcode for worker in workers] == [0] * 6
-    assert len(ReleaseLedger.open(path).releases) == 6 + 2 * (start == "json")
+    assert len(ReleaseLedger.open(path).releases) == 6 + releases_before
     assert [*tmp_path.iterdir()] == [path]
 
 
@@ -141,7 +149,7 @@ def test_a_release_stays_booked_if_the_process_dies(tmp_path: Path) -> None:
     path = tmp_path / "a"
 
     def die() -> None:
-        ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+        ReleaseLedger.open(path, LedgerTerms()).book(make_release(1))
         os.kill(os.getpid(), 9)
 
     worker = multiprocessing.get_context("fork").Process(target=die)
@@ -153,12 +161,12 @@ def test_a_release_stays_booked_if_the_process_dies(tmp_path: Path) -> None:
 
 def test_a_ledger_in_json_is_converted_once(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    written_by_an_earlier_version(path)
+    write_json_ledger(path)
     ledger = ReleaseLedger.open(path, LedgerTerms(person="who"))
     assert ledger.key.hex() == KEY
     assert ledger.terms.person == "who"
-    booked = ledger.book(release(2))
-    assert [each.charge.epsilon for each in booked if each.charge] == [
+    booked = ledger.book(make_release(2))
+    assert [entry.charge.epsilon for entry in booked if entry.charge] == [
         Fraction(3, 2),
         Fraction(3, 2),
         2,
@@ -184,19 +192,23 @@ def test_damaged_ledgers_in_json_are_refused_and_kept(
     tmp_path: Path, damage: dict[str, Any]
 ) -> None:
     path = tmp_path / "account"
-    written_by_an_earlier_version(path, **damage)
+    write_json_ledger(path, **damage)
     before = path.read_bytes()
     with pytest.raises(wb.CorruptFile, match="account"):
         ReleaseLedger.open(path, LedgerTerms())
     assert path.read_bytes() == before
-    whole = written_by_an_earlier_version(path)
-    for wrong in ("-1", 1, "1_0", "nan"):
-        budget = {"epsilon": wrong, "delta": "0", "per_distance": False}
-        path.write_text(
-            json.dumps({**whole, "releases": [{**whole["releases"][0], "budget": budget}]})
-        )
-        with pytest.raises(wb.CorruptFile):
-            ReleaseLedger.open(path, LedgerTerms())
+
+
+@pytest.mark.parametrize("epsilon", ["-1", 1, "1_0", "nan"])
+def test_an_epsilon_in_a_json_ledger_must_be_the_text_of_a_number(
+    tmp_path: Path, epsilon: Any
+) -> None:
+    path = tmp_path / "account"
+    ledger = write_json_ledger(path)
+    ledger["releases"][0]["budget"]["epsilon"] = epsilon
+    path.write_text(json.dumps(ledger))
+    with pytest.raises(wb.CorruptFile):
+        ReleaseLedger.open(path, LedgerTerms())
 
 
 def test_a_file_of_unknown_format_is_not_overwritten(tmp_path: Path) -> None:
@@ -207,7 +219,7 @@ def test_a_file_of_unknown_format_is_not_overwritten(tmp_path: Path) -> None:
             ReleaseLedger.open(path, LedgerTerms())
         assert path.read_bytes() == content
     path.unlink()
-    with wb.Ledger(path):  # that of sweeps
+    with wb.Ledger(path):  # A ledger of sweeps.
         pass
     with pytest.raises(wb.InvalidRequest, match="of another kind"):
         ReleaseLedger.open(path, LedgerTerms())
@@ -217,7 +229,7 @@ def test_a_file_of_unknown_format_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_any_change_of_a_ledger_file_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    ReleaseLedger.open(path, LedgerTerms()).book(release("0.125"))
+    ReleaseLedger.open(path, LedgerTerms()).book(make_release("0.125"))
     content = path.read_bytes()
     assert content.count(b'"0.125"') == 2
     path.write_bytes(content.replace(b'"0.125"', b'"0.025"'))
@@ -262,32 +274,34 @@ def test_the_remaining_budget_is_never_rounded_up(tmp_path: Path) -> None:
     with pytest.raises(
         wb.InvalidRequest, match=r"0\.1 left\. Got account, which has epsilon = 0\.0999999999999999"
     ):
-        ledger.book(release("0.1"))
+        ledger.book(make_release("0.1"))
 
 
 def test_a_ledger_whose_texts_are_damaged_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "account"
-    ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+    ReleaseLedger.open(path, LedgerTerms()).book(make_release(1))
     content = path.read_bytes()
     for text in (b"booked text", b"autoincrement", b"replace", b'"column": "age"'):
         path.write_bytes(content.replace(text, b"\x97\xae" + text[2:]))
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
-            ReleaseLedger.open(path).book(release(1))
+            ReleaseLedger.open(path).book(make_release(1))
 
 
 def test_a_full_disk_is_named_and_nothing_is_booked(tmp_path: Path) -> None:
-    """A page limit stands for the disk; SQLite has ended the transaction when it says so."""
+    """A limit of pages simulates a full disk. SQLite ends the transaction before it raises."""
     ledger = ReleaseLedger.open(tmp_path / "account", LedgerTerms())
-    ledger.book(release(1))
-    whole = sqlite3.connect
+    ledger.book(make_release(1))
+    connect = sqlite3.connect
 
-    def full(*args: Any, **options: Any) -> sqlite3.Connection:
-        database = whole(*args, **options)
-        database.execute("pragma max_page_count = 1")  # SQLite takes the pages that there are
+    def connect_without_space(*args: Any, **options: Any) -> sqlite3.Connection:
+        """Connect to a database that cannot grow."""
+        database = connect(*args, **options)
+        # SQLite raises this limit to the present number of pages.
+        database.execute("pragma max_page_count = 1")
         return database
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite3, "connect", full)
+        patch.setattr(sqlite3, "connect", connect_without_space)
         with pytest.raises(wb.InvalidRequest, match="full"):
-            ledger.book(release(1, value=b"x" * 100_000))
+            ledger.book(make_release(1, value=b"x" * 100_000))
     assert len(ledger.releases) == 1
