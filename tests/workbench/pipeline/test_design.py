@@ -17,30 +17,35 @@ from workbench.pipeline.loss_scale import LossScale
 from workbench.privacy.audit import audit_extremes
 
 
-def paper(**more):
-    return wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True, **more)
+def make_paper_question():
+    """Return the running example of Kadam et al. 2024: N = 9 and M = {1, 2, 3}, one-sided."""
+    return wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
 
 
-def test_the_example_of_the_readme():
-    d = wb.design(
-        paper(), epsilon=1.5, delta=0.1212, notion="pdp", loss="error-rate", solver="highs"
+def test_a_pdp_design_has_its_known_optimum_and_exact_privacy():
+    design = wb.design(
+        make_paper_question(),
+        epsilon=1.5,
+        delta=0.1212,
+        notion="pdp",
+        loss="error-rate",
+        solver="highs",
     )
-    assert d.objective == pytest.approx(0.450172331, abs=1e-9)
-    assert d.mechanism.pmf[0] == pytest.approx(0.549827669, abs=1e-9)
-    assert d.bound == pytest.approx(d.objective, abs=1e-8)
-    assert d.gap <= 1e-8
-    assert d.status == "optimal"
-    assert d.oracle.agrees
-    assert d.oracle.valid
-    assert float(d.privacy.pdp_delta) == pytest.approx(0.054748616, abs=1e-9)
-    assert d.privacy.pure_epsilon == math.inf
-    assert any("one side" in sentence for sentence in d.words)
+    assert design.objective == pytest.approx(0.450172331, abs=1e-9)
+    assert design.mechanism.pmf[0] == pytest.approx(0.549827669, abs=1e-9)
+    assert design.bound == pytest.approx(design.objective, abs=1e-8)
+    assert design.gap <= 1e-8
+    assert design.status == "optimal"
+    assert design.oracle.agrees
+    assert design.oracle.valid
+    assert float(design.privacy.pdp_delta) == pytest.approx(0.054748616, abs=1e-9)
+    assert design.privacy.pure_epsilon == math.inf
+    assert any("one side" in sentence for sentence in design.words)
 
 
-def test_json_has_the_promised_keys_and_is_strict():
-    made = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.1212).to_dict()
-    text = json.dumps(made, allow_nan=False)
-    back = json.loads(text)
+def test_the_json_of_a_design_is_strict_and_has_the_documented_keys():
+    design = wb.design(make_paper_question(), notion="pdp", epsilon=1.5, delta=0.1212)
+    record = json.loads(json.dumps(design.to_dict(), allow_nan=False))
     assert {
         "objective",
         "bound",
@@ -52,177 +57,207 @@ def test_json_has_the_promised_keys_and_is_strict():
         "delta",
         "notion",
         "directed",
-    } <= set(back)
-    assert set(back["exact"]) == {"pdp_delta", "dp_delta", "pure_epsilon"}
-    assert {"name", "value", "valid", "agrees"} <= set(back["oracle"])
-    assert back["exact"]["pure_epsilon"] == "inf"
-    assert len(back["pmf"]) == 9
-    assert back["epsilon"] == 1.5
-    assert back["directed"] is True
+    } <= set(record)
+    assert set(record["exact"]) == {"pdp_delta", "dp_delta", "pure_epsilon"}
+    assert {"name", "value", "valid", "agrees"} <= set(record["oracle"])
+    assert record["exact"]["pure_epsilon"] == "inf"
+    assert len(record["pmf"]) == 9
+    assert record["epsilon"] == 1.5
+    assert record["directed"] is True
 
 
-def test_symmetric_is_the_default():
-    d = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5)
-    assert d.objective == pytest.approx(0.589887461, abs=1e-9)
-    assert not any("one side" in sentence for sentence in d.words)
+def test_neighbours_are_symmetric_by_default():
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5)
+    assert design.objective == pytest.approx(0.589887461, abs=1e-9)
+    assert not any("one side" in sentence for sentence in design.words)
 
 
-def test_a_raw_pmf_that_misses_says_so():
-    # ratios tight at e^epsilon round the wrong way somewhere on this grid; each must be reported in words
-    missed = 0
+def test_the_report_says_if_a_raw_design_is_not_private():
+    # For some n, a ratio that should equal e^epsilon is rounded up, and the noise is not private.
+    refused_count = 0
     for n in range(5, 12):
-        d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0, certify=False)
-        assert d.certificate is None
-        assert d.private == (not any("NOT private" in sentence for sentence in d.words))
-        missed += not d.private
-    assert missed > 0
+        design = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0, certify=False)
+        assert design.certificate is None
+        assert design.private == (not any("NOT private" in sentence for sentence in design.words))
+        refused_count += not design.private
+    assert refused_count > 0
 
 
-def test_what_leaves_the_workbench_is_certified():
+def test_a_design_is_certified_by_default():
     for n in range(5, 12):
-        d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0)
-        assert d.private
-        assert d.certificate.mechanism is d.mechanism
-        assert d.certificate.delta == 0
-        assert d.mechanism != d.raw
-        assert abs(d.above_claimed) < 1e-12
-        assert d.above_claimed == d.objective - d.claimed
-        assert d.to_dict()["certified"] is True
-        assert "certified" in str(d)
+        design = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0)
+        assert design.private
+        assert design.certificate.mechanism is design.mechanism
+        assert design.certificate.delta == 0
+        assert design.mechanism != design.raw
+        assert abs(design.above_claimed) < 1e-12
+        assert design.above_claimed == design.objective - design.claimed
+        assert design.to_dict()["certified"] is True
+        assert "certified" in str(design)
 
 
-def test_extra_constraints_are_kept_exactly():
+def test_noise_equations_hold_exactly_after_the_repair():
     from workbench.models.modulo.constraints import NoiseEquations
 
-    d = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.05, constraints=NoiseEquations((9,)))
-    f = d.mechanism.exact_pmf
-    assert sum((eta if eta <= 4 else eta - 9) * f[eta] for eta in range(9)) == 0
-    assert d.private
-    d = wb.design(
-        paper(), epsilon=1.5, constraints=NoiseEquations(equal_mass_groups=((1, 8), (2, 7)))
+    design = wb.design(
+        make_paper_question(),
+        notion="pdp",
+        epsilon=1.5,
+        delta=0.05,
+        constraints=NoiseEquations((9,)),
     )
-    f = d.mechanism.exact_pmf
+    f = design.mechanism.exact_pmf
+    # The mean is 0 if the noise values 5..8 count as -4..-1.
+    assert sum((eta if eta <= 4 else eta - 9) * f[eta] for eta in range(9)) == 0
+    assert design.private
+    design = wb.design(
+        make_paper_question(),
+        epsilon=1.5,
+        constraints=NoiseEquations(equal_mass_groups=((1, 8), (2, 7))),
+    )
+    f = design.mechanism.exact_pmf
     assert f[1] == f[8]
     assert f[2] == f[7]
 
 
-def test_constraints_that_cannot_be_rechecked_say_so():
+def test_the_report_says_that_cvxpy_constraints_hold_within_tolerances():
     import cvxpy as cp
 
-    d = wb.design(paper(), epsilon=1.5, constraints=lambda f: [cp.norm1(f[1:4] - f[4:7]) <= 0.2])
-    assert d.private
-    assert any("within the solver's tolerances" in sentence for sentence in d.words)
+    design = wb.design(
+        make_paper_question(), epsilon=1.5, constraints=lambda f: [cp.norm1(f[1:4] - f[4:7]) <= 0.2]
+    )
+    assert design.private
+    assert any("within the solver's tolerances" in sentence for sentence in design.words)
 
 
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
-def test_least_delta_is_certified_and_keeps_its_budget(notion):
-    d = wb.design(paper(), epsilon=1.5, minimise="delta", max_loss=0.4425, notion=notion)
-    assert d.private
-    assert d.mechanism.masses[0] >= 1 - Fraction("0.4425")
-    assert d.certificate.delta == d.claim.delta
-    assert float(d.certificate.delta) == pytest.approx(d.claimed, abs=1e-9)
+def test_a_minimised_delta_is_certified_and_the_loss_limit_holds(notion):
+    design = wb.design(
+        make_paper_question(), epsilon=1.5, minimise="delta", max_loss=0.4425, notion=notion
+    )
+    assert design.private
+    assert design.mechanism.masses[0] >= 1 - Fraction("0.4425")
+    assert design.certificate.delta == design.claim.delta
+    assert float(design.certificate.delta) == pytest.approx(design.claimed, abs=1e-9)
 
 
-def test_the_least_epsilon_is_not_held_against_a_loss():
-    made = wb.design(
+def test_a_minimised_epsilon_is_compared_with_no_claimed_loss():
+    design = wb.design(
         wb.ModuloNoise(n=5, max_shift=1),
         notion="dp",
         delta="1e-3",
         minimise="epsilon",
         max_loss="0.5",
     )
-    assert made.above_claimed == 0  # no solver claims an epsilon
-    assert "claim" not in made.proof
-    assert made.bound <= made.objective < made.bound * (1 + 1e-8)
+    assert design.above_claimed == 0  # No solver claims an epsilon.
+    assert "claim" not in design.proof
+    assert design.bound <= design.objective < design.bound * (1 + 1e-8)
 
 
-def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
+def test_a_design_whose_repairs_all_fail_is_not_certified(monkeypatch):
     from workbench.families.modulo import repair
 
-    def hopeless(*_, **__):
+    def fail(*_, **__):
         raise wb.NotCertified("nothing helps.")
 
-    monkeypatch.setattr(repair, "solve_exactly", hopeless)
-    monkeypatch.setattr(repair, "repair_noise", hopeless)
+    monkeypatch.setattr(repair, "solve_exactly", fail)
+    monkeypatch.setattr(repair, "repair_noise", fail)
     with pytest.raises(wb.NotCertified, match="nothing helps"):
-        wb.design(paper(), epsilon=1.5)
+        wb.design(make_paper_question(), epsilon=1.5)
 
 
-def test_decimals_are_meant():
-    d = wb.design(paper(), notion="pdp", epsilon=0.1, delta="0.3")
-    assert d.request.claim.epsilon == Fraction(1, 10)
-    assert d.request.claim.delta == Fraction(3, 10)
+def test_floats_are_read_as_the_decimals_that_they_show():
+    design = wb.design(make_paper_question(), notion="pdp", epsilon=0.1, delta="0.3")
+    assert design.request.claim.epsilon == Fraction(1, 10)
+    assert design.request.claim.delta == Fraction(3, 10)
 
 
-def test_minimum_delta_with_a_limit():
-    d = wb.design(paper(), notion="pdp", epsilon=1.5, minimise="delta", max_loss=0.4425)
-    assert d.objective == pytest.approx(0.124395064, abs=1e-9)
+def test_a_limit_below_the_minimum_delta_is_infeasible():
+    design = wb.design(
+        make_paper_question(), notion="pdp", epsilon=1.5, minimise="delta", max_loss=0.4425
+    )
+    assert design.objective == pytest.approx(0.124395064, abs=1e-9)
     with pytest.raises(wb.Infeasible, match=r"needs delta >= 0\.124395"):
-        wb.design(paper(), notion="pdp", epsilon=1.5, minimise="delta", max_loss=0.4425, delta=0.1)
+        wb.design(
+            make_paper_question(),
+            notion="pdp",
+            epsilon=1.5,
+            minimise="delta",
+            max_loss=0.4425,
+            delta=0.1,
+        )
     with pytest.raises(wb.Infeasible, match="below 0"):
-        wb.design(paper(), notion="pdp", epsilon=1.5, minimise="delta", max_loss=-0.1)
+        wb.design(make_paper_question(), notion="pdp", epsilon=1.5, minimise="delta", max_loss=-0.1)
 
 
-def test_budgets_per_difference_are_audited_one_by_one():
-    d = wb.design(
+def test_every_difference_is_audited_at_its_own_budget():
+    design = wb.design(
         wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: 0.5, 2: 1.0}, delta=0.05, notion="dp"
     )
-    assert d.privacy.audit_at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
-    plain = wb.design(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon=0.5, delta=0.05, notion="dp")
-    assert d.objective < plain.objective
-    assert "epsilon = {'1': 0.5, '2': 1.0}, delta = 0.05" in str(d)
+    assert design.privacy.audit_at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
+    uniform_budget = wb.design(
+        wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon=0.5, delta=0.05, notion="dp"
+    )
+    assert design.objective < uniform_budget.objective
+    assert "epsilon = {'1': 0.5, '2': 1.0}, delta = 0.05" in str(design)
 
 
-def test_extra_constraints_turn_the_oracle_into_a_bound():
+def test_with_extra_constraints_the_known_formula_is_a_lower_bound():
     from workbench.models.modulo.constraints import NoiseEquations
 
-    d = wb.design(paper(), epsilon=1.5, constraints=NoiseEquations((9,)))
-    assert d.oracle.kind == "lower bound"
-    assert not d.oracle.valid
-    assert d.oracle.agrees
-    assert d.objective > d.oracle.value
+    design = wb.design(make_paper_question(), epsilon=1.5, constraints=NoiseEquations((9,)))
+    assert design.oracle.kind == "lower bound"
+    assert not design.oracle.valid
+    assert design.oracle.agrees
+    assert design.objective > design.oracle.value
 
 
-def test_infeasible_constraints():
+def test_an_infeasible_request_names_the_extra_constraints():
     with pytest.raises(wb.Infeasible, match="extra constraints"):
-        wb.design(paper(), epsilon=1.5, constraints=lambda f: [f[0] >= 0.9])
+        wb.design(make_paper_question(), epsilon=1.5, constraints=lambda f: [f[0] >= 0.9])
 
 
-def test_time_limit_gives_incumbent_and_bound():
+def test_the_time_limit_error_has_the_incumbent_and_the_bound():
     question = wb.ModuloNoise(n=60, max_shift=4)
     with pytest.raises(wb.NotProven) as caught:
         wb.design(question, notion="pdp", epsilon=0.5, delta=0.05, time_limit=1.0, method="literal")
     error = caught.value
     assert "time limit" in str(error)
+    # The incumbent is None if the solver found no solution in this time.
     if error.incumbent is not None:
         assert error.bound is None or error.bound <= error.incumbent + 1e-9
         assert error.design.mechanism.pmf.sum() == pytest.approx(1.0)
 
 
-def test_fast_is_the_default_and_the_literal_model_agrees():
+def test_the_default_method_agrees_with_the_literal_program():
     request = {"epsilon": 1.0, "delta": 0.1, "notion": "pdp", "loss": "squared"}
-    quick, literal = wb.design(paper(), **request), wb.design(paper(), **request, method="literal")
-    assert "patterns" in quick.solution.program.name
+    default = wb.design(make_paper_question(), **request)
+    literal = wb.design(make_paper_question(), **request, method="literal")
+    assert "patterns" in default.solution.program.name
     assert "patterns" not in literal.solution.program.name
-    assert quick.objective == pytest.approx(literal.objective, abs=1e-8)
-    assert quick.bound <= quick.objective
-    assert quick.status == "optimal"
-    assert (
-        "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name
-    )  # a linear program needs neither
+    assert default.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert default.bound <= default.objective
+    assert default.status == "optimal"
 
 
-def test_a_session_keeps_its_solver_and_changes_nothing():
-    with FAMILY.open_session(FAMILY.make_request(paper(), epsilon=1.5, notion="dp")) as session:
-        path = [
+def test_pure_dp_is_designed_by_one_linear_program_without_patterns():
+    design = wb.design(make_paper_question(), epsilon=1.0)
+    assert "patterns" not in design.solution.program.name
+
+
+def test_a_session_finds_the_same_optima_as_separate_designs():
+    with FAMILY.open_session(
+        FAMILY.make_request(make_paper_question(), epsilon=1.5, notion="dp")
+    ) as session:
+        session_losses = [
             session.design({"delta": Fraction(delta)}).objective
             for delta in ("0", "0.1", "0.2", "0.1")
         ]
-    cold = [
-        wb.design(paper(), epsilon=1.5, delta=delta, notion="dp").objective
+    separate_losses = [
+        wb.design(make_paper_question(), epsilon=1.5, delta=delta, notion="dp").objective
         for delta in (0.0, 0.1, 0.2, 0.1)
     ]
-    assert path == pytest.approx(cold, abs=1e-9)
+    assert session_losses == pytest.approx(separate_losses, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -257,36 +292,38 @@ def test_a_session_keeps_its_solver_and_changes_nothing():
         ({"prior": [0.5, 0.5]}, "prior must be given with loss prior-squared"),
     ],
 )
-def test_bad_requests(change: dict, message: str):
+def test_the_error_of_a_wrong_option_states_its_rule_and_value(change: dict, message: str):
     request = {"epsilon": 1.5, "delta": 0.0} | change
     with pytest.raises(wb.InvalidRequest, match=message):
-        wb.design(paper(), **request)
+        wb.design(make_paper_question(), **request)
 
 
-def test_unknown_solver_and_question():
+def test_unknown_solvers_questions_and_families_are_refused():
     with pytest.raises(wb.SolverUnavailable, match="solver must be one of"):
-        wb.design(paper(), epsilon=1.5, solver="cplex")
+        wb.design(make_paper_question(), epsilon=1.5, solver="cplex")
     with pytest.raises(wb.InvalidRequest, match="question must be one of"):
         wb.design(9, epsilon=1.5)
     with pytest.raises(wb.InvalidRequest, match="A query domain must be given"):
         wb.design("modulo", epsilon=1.5)
     with pytest.raises(wb.InvalidRequest, match="family must be one of"):
         wb.design("nois", epsilon=1.5)
-    assert (
-        wb.design("modulo", n=3, max_shift=1, epsilon=1).objective
-        == wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1).objective
-    )
 
 
-def test_solver_not_installed(monkeypatch: pytest.MonkeyPatch):
+def test_a_family_with_the_options_of_a_question_gives_the_same_design():
+    by_name = wb.design("modulo", n=3, max_shift=1, epsilon=1)
+    by_question = wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
+    assert by_name.objective == by_question.objective
+
+
+def test_a_solver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch):
     from workbench.solvers.backends.highs import Highs
 
     monkeypatch.setattr(Highs, "is_installed", classmethod(lambda cls: False))
     with pytest.raises(wb.SolverUnavailable, match="highs is not installed"):
-        wb.design(paper(), epsilon=1.5)
+        wb.design(make_paper_question(), epsilon=1.5)
 
 
-def test_gurobi_licence_is_known_before_building():
+def test_a_program_beyond_the_gurobi_licence_is_refused():
     from workbench.solvers.backend import get_backend
 
     licence = get_backend("gurobi").licence()
@@ -303,39 +340,38 @@ def test_gurobi_licence_is_known_before_building():
         )
 
 
-def test_the_exact_program_proves_what_a_solver_bound_cannot():
-    """A solver's bound is off by about 1e-8 where e^epsilon is 1e7, and the least error is as small."""
-    d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
-    assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
-    assert any("refined in exact arithmetic" in note for note in d.solution.notes)
-    assert d.oracle.valid
-    assert d.oracle.agrees
-    assert d.certificate.holds()
+def test_a_tiny_optimum_is_refined_and_proven_in_exact_arithmetic():
+    """If e^epsilon is 1e7, the bound of a solver is wrong by about 1e-8, as much as the optimum."""
+    design = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-9)
+    assert any("refined in exact arithmetic" in note for note in design.solution.notes)
+    assert design.oracle.valid
+    assert design.oracle.agrees
+    assert design.certificate.holds()
 
 
-def test_the_bound_of_a_certified_program_proves_what_a_solver_bound_cannot(
+def test_a_tiny_optimum_is_proven_although_the_solver_bound_is_far_below(
     monkeypatch: pytest.MonkeyPatch,
 ):
     from workbench.families.modulo import problem
 
-    monkeypatch.setattr(
-        problem, "should_refine", lambda *_: False
-    )  # the answer is the solver's own
-    d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
-    assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
-    assert d.solution.bound < d.objective / 2  # what the solver proved proves nothing
-    assert d.oracle.agrees
-    assert d.certificate.holds()
+    # Without refinement the design is the repaired solution of the solver.
+    monkeypatch.setattr(problem, "should_refine", lambda *_: False)
+    design = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-9)
+    assert design.solution.bound < design.objective / 2  # The solver's bound is far too low.
+    assert design.oracle.agrees
+    assert design.certificate.holds()
 
 
 @pytest.mark.parametrize("epsilon", ["16.18", "17.5", "19"])
 def test_long_cycles_at_large_epsilon_are_proven(epsilon: str):
-    """The masses fall to e^(-8 epsilon), of which a solver sees the first three; it calls an error of 1 optimal."""
-    d = wb.design(wb.ModuloNoise(n=8, shifts=[1], directed=True), epsilon=epsilon)
-    assert d.objective == pytest.approx(d.oracle.value, rel=1e-12)
-    assert d.bound <= d.oracle.value * (1 + 1e-15)
-    assert d.bound == pytest.approx(d.objective, rel=1e-9)
-    assert d.certificate.holds()
+    """The masses fall to e^(-8 epsilon). A solver in floats only distinguishes the first three."""
+    design = wb.design(wb.ModuloNoise(n=8, shifts=[1], directed=True), epsilon=epsilon)
+    assert design.objective == pytest.approx(design.oracle.value, rel=1e-12)
+    assert design.bound <= design.oracle.value * (1 + 1e-15)
+    assert design.bound == pytest.approx(design.objective, rel=1e-9)
+    assert design.certificate.holds()
 
 
 @pytest.mark.parametrize(("low", "high"), [(15, 20), (1e-12, 1e-6)])
@@ -349,40 +385,38 @@ def test_linear_designs_at_extreme_budgets_are_proven_to_many_digits(low: float,
             directed=random.random() < 0.5,
         )
         epsilon = math.exp(random.uniform(math.log(low), math.log(high)))
-        notion, loss = (
-            random.choice(["pure", "dp"]),
-            random.choice(["error-rate", "squared", "circular-squared"]),
-        )
+        notion = random.choice(["pure", "dp"])
+        loss = random.choice(["error-rate", "squared", "circular-squared"])
         delta = 0 if notion == "pure" else random.choice([1e-9, random.random()])
-        d = wb.design(question, epsilon=epsilon, delta=delta, notion=notion, loss=loss)
-        assert d.certificate.holds()
-        assert d.objective * (1 - 1e-8) <= d.bound <= d.objective * (1 + 1e-15)
-        if d.oracle.value is not None:
-            assert d.objective == pytest.approx(d.oracle.value, rel=1e-8)
+        design = wb.design(question, epsilon=epsilon, delta=delta, notion=notion, loss=loss)
+        assert design.certificate.holds()
+        assert design.objective * (1 - 1e-8) <= design.bound <= design.objective * (1 + 1e-15)
+        if design.oracle.value is not None:
+            assert design.objective == pytest.approx(design.oracle.value, rel=1e-8)
 
 
-def test_a_solver_that_calls_uniform_noise_infeasible_is_not_believed():
-    d = wb.design(wb.ModuloNoise(sizes=(9,), shifts=[2]), epsilon="1e-12")
-    assert d.objective == pytest.approx(8 / 9, rel=1e-9)
-    assert d.objective < 8 / 9  # it is better than uniform, by about epsilon
-    assert d.bound == pytest.approx(d.objective, rel=1e-15)
-    assert d.certificate.holds()
+def test_a_tiny_epsilon_has_a_proven_design_slightly_better_than_uniform_noise():
+    design = wb.design(wb.ModuloNoise(sizes=(9,), shifts=[2]), epsilon="1e-12")
+    assert design.objective == pytest.approx(8 / 9, rel=1e-9)
+    assert design.objective < 8 / 9  # Uniform noise has the error rate 8/9.
+    assert design.bound == pytest.approx(design.objective, rel=1e-15)
+    assert design.certificate.holds()
 
 
 @pytest.mark.parametrize("n", [500, 4000])
-def test_bounds_of_wide_losses_lose_nothing_to_dual_tolerances(n: int):
-    d = wb.design(
+def test_the_bound_of_a_wide_loss_agrees_with_the_optimum_to_12_digits(n: int):
+    design = wb.design(
         wb.ModuloNoise(n=n, max_shift=2),
         epsilon=1,
         notion="dp",
         delta="0.05",
         loss="circular-squared",
     )
-    assert d.objective * (1 - 1e-12) <= d.bound <= d.objective * (1 + 1e-15)
-    assert d.certificate.record["bound"] == d.bound
+    assert design.objective * (1 - 1e-12) <= design.bound <= design.objective * (1 + 1e-15)
+    assert design.certificate.record["bound"] == design.bound
 
 
-def test_an_unproven_design_has_the_bound_of_the_law_of_dp():
+def test_an_unproven_pdp_design_has_the_optimum_under_dp_as_its_bound():
     with pytest.raises(wb.NotProven, match=r"incumbent 0\.95, bound 0\.94") as error:
         wb.design(
             wb.ModuloNoise(n=300, max_shift=140),
@@ -391,16 +425,18 @@ def test_an_unproven_design_has_the_bound_of_the_law_of_dp():
             delta="0.05",
             time_limit=1,
         )
-    least = wb.design(wb.ModuloNoise(n=300, max_shift=140), epsilon=1, delta="0.05", notion="dp")
-    assert error.value.bound == pytest.approx(least.objective, rel=1e-9)
-    assert error.value.bound <= least.objective
+    dp_design = wb.design(
+        wb.ModuloNoise(n=300, max_shift=140), epsilon=1, delta="0.05", notion="dp"
+    )
+    assert error.value.bound == pytest.approx(dp_design.objective, rel=1e-9)
+    assert error.value.bound <= dp_design.objective
     assert any(
         "The bound is the closed form's" in sentence for sentence in error.value.design.words
     )
 
 
 @pytest.mark.parametrize("notion", ["pure", "dp", "pdp"])
-def test_no_request_at_large_epsilon_stays_unproven_where_a_closed_form_is_an_optimum(notion: str):
+def test_designs_at_large_epsilon_are_proven_if_a_closed_form_is_the_optimum(notion: str):
     random = Random(f"large epsilon, {notion}")
     for _ in range(10):
         n = random.randint(2, 8)
@@ -409,54 +445,57 @@ def test_no_request_at_large_epsilon_stays_unproven_where_a_closed_form_is_an_op
             shifts=random.sample(range(1, n + 1), random.randint(1, 2)),
             directed=random.random() < 0.5,
         )
-        epsilon, delta = (
-            Fraction(random.randint(1500, 2000), 100),
-            random.choice(["0", "1e-6", "0.1"]),
-        )
-        d = wb.design(
+        epsilon = Fraction(random.randint(1500, 2000), 100)
+        delta = random.choice(["0", "1e-6", "0.1"])
+        design = wb.design(
             question, epsilon=epsilon, notion=notion, delta=0 if notion == "pure" else delta
         )
-        assert d.oracle.kind == "optimum"
-        assert d.objective == pytest.approx(d.oracle.value, rel=1e-6, abs=2e-9)
-        assert d.bound <= d.objective + 1e-15
+        assert design.oracle.kind == "optimum"
+        assert design.objective == pytest.approx(design.oracle.value, rel=1e-6, abs=2e-9)
+        assert design.bound <= design.objective + 1e-15
 
 
-def test_a_closed_form_proves_no_answer_that_is_worse():
+def test_a_closed_form_does_not_prove_a_larger_loss():
     question = wb.ModuloNoise(n=3, shifts=[2], directed=True)
     bound, _ = find_closed_form_bound(FAMILY.make_request(question, epsilon=18, notion="pure"))
     assert bound == pytest.approx(1.523e-8, rel=1e-3)
     assert not LossScale(width=0.75).proves(bound + 1e-8, bound)
-    constrained = FAMILY.make_request(
-        question, epsilon=18, notion="pure", zero_mean=True
-    )  # which can only raise the error
+    # A constraint can only increase the optimum, so the bound stays valid.
+    constrained = FAMILY.make_request(question, epsilon=18, notion="pure", zero_mean=True)
     assert find_closed_form_bound(constrained)[0] == bound
 
 
-def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeypatch):
+def test_without_time_for_the_exact_program_floats_are_repaired(monkeypatch):
     from workbench.families.modulo import problem
 
     question = wb.ModuloNoise(n=8, max_shift=3)
     exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
     assert exact.origin == "exact optimum of the pattern"
     monkeypatch.setattr(problem, "_EXACT_TIME_FACTOR", 0.0)
-    late = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
-    assert late.origin == "solver's floats"
-    assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)
-    assert late.objective == pytest.approx(exact.objective, abs=1e-9)
+    repaired = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
+    assert repaired.origin == "solver's floats"
+    assert repaired.certificate.privacy.pdp_delta <= Fraction(1, 10)
+    assert repaired.objective == pytest.approx(exact.objective, abs=1e-9)
 
 
 @pytest.mark.parametrize(("notion", "delta"), [("pdp", 0), ("pure", 0), ("dp", 0.1), ("pdp", 0.1)])
 def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, delta):
-    """Repair, certificate, design and row share one audit; a raw design measures once more for its witness at most."""
+    """Repair, certificate, design and row share one audit of the 4 differences.
+
+    A raw design measures at most one more, to name an outcome that exceeds the budget.
+    """
     measured = []
-    begin = Laws.__init__
-    monkeypatch.setattr(
-        Laws, "__init__", lambda self, p, q: measured.append(1) or begin(self, p, q)
-    )
-    d = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion)
-    assert d.privacy is d.certificate.privacy is d.certificate.deciding_audit
-    d.row()
-    str(d)
+    original_init = Laws.__init__
+
+    def count_and_init(self, p, q):
+        measured.append((p, q))
+        original_init(self, p, q)
+
+    monkeypatch.setattr(Laws, "__init__", count_and_init)
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion)
+    assert design.privacy is design.certificate.privacy is design.certificate.deciding_audit
+    design.row()
+    str(design)
     assert len(measured) == 4
     measured.clear()
     wb.design(
@@ -465,26 +504,30 @@ def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, 
     assert len(measured) <= 5
 
 
-def test_a_certificate_takes_no_audit_of_another_mechanism():
+def test_a_certificate_refuses_the_audit_of_another_mechanism():
     mechanism = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1).mechanism
     twin = wb.AdditiveNoise(mechanism.question, mechanism.masses.integers)
     with pytest.raises(wb.InvalidRequest, match="audited must be an audit of the mechanism itself"):
         wb.Certificate(mechanism, "pure", 1, audited=wb.audit(twin, 1))
-    louder = wb.audit(mechanism, 2)  # at another budget: measured again
+
+
+def test_a_certificate_audits_again_at_its_own_budget():
+    mechanism = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1).mechanism
+    audit_at_larger_epsilon = wb.audit(mechanism, 2)
     with pytest.raises(wb.NotCertified):
-        wb.Certificate(mechanism, "pure", "0.5", audited=louder)
+        wb.Certificate(mechanism, "pure", "0.5", audited=audit_at_larger_epsilon)
 
 
-def test_extreme_comparisons_prove_no_delta():
+def test_an_audit_of_extremes_does_not_decide_a_claim_with_delta():
     rows = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
     channel = wb.Channel.from_pairs(rows)
-    few = audit_extremes(channel, "0.1")
-    proof = wb.Certificate(channel, "dp", "0.1", "0.3", audited=few)
-    assert proof.deciding_audit is not few
-    assert len(proof.deciding_audit.pairs) == 6
+    extremes = audit_extremes(channel, "0.1")
+    certificate = wb.Certificate(channel, "dp", "0.1", "0.3", audited=extremes)
+    assert certificate.deciding_audit is not extremes
+    assert len(certificate.deciding_audit.pairs) == 6  # All ordered pairs of three rows.
 
 
-def test_noise_that_wraps_at_a_price_says_so():
+def test_the_report_says_how_much_loss_wrapping_around_causes():
     design = wb.design(
         wb.ModuloNoise(n=100, max_shift=1), epsilon=1, delta="1e-5", notion="dp", loss="squared"
     )
@@ -494,12 +537,15 @@ def test_noise_that_wraps_at_a_price_says_so():
 
 
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
-def test_a_delta_that_is_kept_does_not_look_exceeded(notion):
-    """The float nearest to .0018 is below it: the next one above the exact delta would be read as more than asked."""
-    made = wb.design(
+def test_a_delta_within_its_budget_is_not_displayed_above_it(notion):
+    """The nearest float is below 0.0018, so the exact delta is rounded up to a float above it.
+
+    The report shows the requested decimal instead.
+    """
+    design = wb.design(
         wb.ModuloNoise(n=16, shifts=[2]), epsilon=1, delta="0.0018", loss="squared", notion=notion
     )
-    assert made.exact[f"{notion}_delta"] > 0.0018
-    assert getattr(made.privacy, f"{notion}_delta") <= Fraction(18, 10_000)
-    words = dict(made.family.facts(made))["verified"]
+    assert design.exact[f"{notion}_delta"] > 0.0018
+    assert getattr(design.privacy, f"{notion}_delta") <= Fraction(18, 10_000)
+    words = dict(design.family.facts(design))["verified"]
     assert f"{notion.upper()} delta 0.0018," in words

@@ -14,37 +14,47 @@ from tests.tools.test_check_certificate import decide_by_both
 from workbench.models.modulo.program import UserLosses, loss_vector
 from workbench.sweeps.specification import read_spec
 
-NOISE = wb.ModuloNoise(n=8, max_shift=2)
+NOISE = wb.ModuloNoise(n=8, max_shift=2)  # The noise values are 0..8.
 
 
 @pytest.mark.parametrize(("notion", "delta"), [("dp", "0.05"), ("pdp", "0.05"), ("pure", 0)])
-def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Path):
+def test_noise_has_the_same_optimum_with_a_named_loss_a_function_an_array_or_a_file(
+    notion, delta, tmp_path: Path
+):
     file = tmp_path / "loss.csv"
     file.write_text("\n".join(str(eta * (9 - eta)) for eta in range(9)))
     request = {"epsilon": 1, "delta": delta, "notion": notion}
     named = wb.design(NOISE, loss="squared", **request)
     for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
-        made = wb.design(NOISE, loss=loss, **request)
-        assert made.objective == named.objective
-        assert made.request.aim.loss.startswith("own-")
-    made.save(tmp_path / "own.json")
+        design = wb.design(NOISE, loss=loss, **request)
+        assert design.objective == named.objective
+        assert design.request.aim.loss.startswith("own-")
+    design.save(tmp_path / "own.json")
     assert decide_by_both(tmp_path / "own.json") == ("proven", "proven")
-    assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
+    assert f"by numbers that this file states, under the name '{design.request.aim.loss}'" in str(
         wb.check(tmp_path / "own.json")
     )
 
 
-def test_user_defined_losses_and_losses_of_vectors_have_names():
+def test_losses_are_evaluated_at_every_vector_of_a_group():
     vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
-    made = wb.design(
+    design = wb.design(
         vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1])
     )
-    assert made.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
-    one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.aim.loss for c in (1, 2))
-    assert one != other
-    copied = pickle.loads(pickle.dumps(one))
-    assert isinstance(copied, UserLosses)
-    assert copied.values.tolist() == one.values.tolist()
+    assert design.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
+
+
+def test_different_user_defined_losses_have_different_names():
+    ones = wb.design(NOISE, epsilon=1, loss=[0] + [1] * 8)
+    twos = wb.design(NOISE, epsilon=1, loss=[0] + [2] * 8)
+    assert ones.request.aim.loss != twos.request.aim.loss
+
+
+def test_the_name_of_user_defined_losses_is_pickled_with_the_losses():
+    losses = wb.design(NOISE, epsilon=1, loss=[0] + [1] * 8).request.aim.loss
+    copy = pickle.loads(pickle.dumps(losses))
+    assert isinstance(copy, UserLosses)
+    assert copy.values.tolist() == losses.values.tolist()
 
 
 @pytest.mark.parametrize(
@@ -71,21 +81,28 @@ def test_a_sweep_refuses_a_loss_function():
         read_spec({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1, "loss": len}})
 
 
-def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
-    labels, table = (
-        wb.Labels([0, 1, 3], [1, 2, 1]),
-        [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)],
-    )
+def test_labels_have_the_same_optimum_with_a_named_loss_a_function_a_matrix_or_a_file(
+    tmp_path: Path,
+):
+    labels = wb.Labels([0, 1, 3], [1, 2, 1])
+    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]  # A row for each label y.
     file = tmp_path / "loss.csv"
     file.write_text("\n".join(",".join(map(str, row)) for row in table))
     named = wb.design(labels, epsilon=1, loss="absolute", method="lp")
     for loss in (lambda o, y: abs(o - y), table, file):
-        made = wb.design(labels, epsilon=1, loss=loss, method="lp")
-        assert made.objective == pytest.approx(named.objective, rel=1e-12)
-        assert made.to_dict()["loss"].startswith("own")
-        assert made.certificate is not None
-    wide = wb.design(labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp")
-    assert wide.private
+        design = wb.design(labels, epsilon=1, loss=loss, method="lp")
+        assert design.objective == pytest.approx(named.objective, rel=1e-12)
+        assert design.to_dict()["loss"].startswith("own")
+        assert design.certificate is not None
+    other_outputs = wb.design(
+        labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp"
+    )
+    assert other_outputs.private
+
+
+def test_invalid_losses_of_labels_are_errors():
+    labels = wb.Labels([0, 1, 3], [1, 2, 1])
+    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
     for loss, sentence in (
         (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
         (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
@@ -99,7 +116,7 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("notion", "max_loss"),
+    ("notion", "budget"),
     [
         ("curve", {"curve": "0.5:0.1,1:0.01"}),
         ("renyi", {"alpha": 3, "epsilon": "0.5"}),
@@ -107,40 +124,38 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
         ("gdp", {"mu": 1}),
     ],
 )
-def test_every_notion_supports_user_defined_losses(notion, max_loss):
-    question, losses = (
-        wb.ModuloNoise(n=6, max_shift=1),
-        [min(eta, 7 - eta) ** 2 for eta in range(7)],
-    )
-    named = wb.design(question, notion=notion, loss="circular-squared", **max_loss)
-    for own in (losses, lambda eta: losses[eta]):
-        made = wb.design(question, notion=notion, loss=own, **max_loss)
-        assert made.objective == pytest.approx(named.objective, rel=1e-9)
-        assert made.certificate.objective.losses == tuple(losses)
+def test_every_notion_supports_user_defined_losses(notion, budget):
+    question = wb.ModuloNoise(n=6, max_shift=1)
+    losses = [min(eta, 7 - eta) ** 2 for eta in range(7)]
+    named = wb.design(question, notion=notion, loss="circular-squared", **budget)
+    for user_loss in (losses, lambda eta: losses[eta]):
+        design = wb.design(question, notion=notion, loss=user_loss, **budget)
+        assert design.objective == pytest.approx(named.objective, rel=1e-9)
+        assert design.certificate.objective.losses == tuple(losses)
     with pytest.raises(wb.InvalidRequest, match="7 numbers"):
-        wb.design(question, notion=notion, loss=losses[:3], **max_loss)
+        wb.design(question, notion=notion, loss=losses[:3], **budget)
 
 
-def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp_path: Path):
+def test_losses_and_priors_are_read_from_lists_frames_and_files_alike(tmp_path: Path):
     (tmp_path / "losses.csv").write_text("loss\n0\n1\n4\n\n")
     (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
     frame = pd.DataFrame({"loss": [0, 1, 4]})
     group = wb.ModuloNoise(n=2, max_shift=1)
-    mine = [
+    optima_by_loss = [
         wb.design(group, epsilon=1, loss=loss).objective
         for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")
     ]
-    assert mine == [mine[0]] * 3
+    assert optima_by_loss == [optima_by_loss[0]] * 3
     weights = [
         [0.5, 0.25, 0.25],
         pd.DataFrame({"share": [0.5, 0.25, 0.25]}),
         tmp_path / "prior.csv",
     ]
-    prior = [
-        wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective
-        for given in weights
+    optima_by_prior = [
+        wb.design(group, epsilon=1, loss="prior-squared", prior=prior).objective
+        for prior in weights
     ]
-    assert prior == [prior[0]] * 3
+    assert optima_by_prior == [optima_by_prior[0]] * 3
     (tmp_path / "losses.csv").write_text("0\nx\n4\n")
     with pytest.raises(
         wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"
@@ -154,7 +169,7 @@ def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp
 def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(
     question: object, tmp_path: Path
 ):
-    """The rows of a table are not read as a list of losses, one after the other."""
+    """Each text gives the noise values 0..3 the losses 0, 1, 4, 9."""
     for text in (
         "0,1,4,9\n",
         "0\n1\n4\n9\n",
@@ -163,37 +178,38 @@ def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(
         "3,9\n1,1\n0,0\n2,4\n",
     ):
         (tmp_path / "loss.csv").write_text(text)
-        made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
-        assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
+        design = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
+        assert design.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
 
 
 def test_a_function_of_a_loss_takes_the_output_first() -> None:
-    """One order everywhere: an asymmetric loss costs the same as a function and as a matrix."""
+    """An asymmetric loss gives the same optimum as a function and as a matrix."""
 
-    def late(
-        output: float, answer: float
-    ) -> float:  # three times as bad above the answer as below it
-        return 3 * (output - answer) if output > answer else answer - output
+    def overshoot_loss(output: float, answer: float) -> float:
+        """Return |output - answer|, or three times as much above the answer."""
+        if output > answer:
+            return 3 * (output - answer)
+        return answer - output
 
-    table = [[late(o, x) for o in range(5)] for x in range(5)]  # rows are answers
+    table = [[overshoot_loss(o, x) for o in range(5)] for x in range(5)]  # A row for each answer.
     question = wb.FiniteQuery("0..4", max_shift=1, prior=[5, 1, 1, 1, 1])
     by_table = wb.design(question, epsilon=1, loss=table).objective
-    assert wb.design(question, epsilon=1, loss=late).objective == by_table
+    assert wb.design(question, epsilon=1, loss=overshoot_loss).objective == by_table
     assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(
         by_table, rel=1e-3
     )
     labels = wb.Labels([0, 1, 2, 3, 4], [5, 1, 1, 1, 1])
-    of_labels = {
+    label_optima = {
         wb.design(labels, epsilon=1, method="lp", loss=loss).objective
-        for loss in (late, tuple(map(tuple, table)))
+        for loss in (overshoot_loss, tuple(map(tuple, table)))
     }
-    assert len(of_labels) == 1
-    best = wb.recommend(
+    assert len(label_optima) == 1
+    with_function = wb.recommend(
         answers="0..4",
         max_shift=1,
         prior=[5, 1, 1, 1, 1],
         epsilon=1,
-        loss=late,
+        loss=overshoot_loss,
         only="best channel",
     )
     with_table = wb.recommend(
@@ -205,4 +221,4 @@ def test_a_function_of_a_loss_takes_the_output_first() -> None:
         outputs="0..4",
         only="best channel",
     )
-    assert best.rows[0]["objective"] == with_table.rows[0]["objective"]
+    assert with_function.rows[0]["objective"] == with_table.rows[0]["objective"]
