@@ -1,8 +1,7 @@
-"""The layers of the project, read from its source: no arrow between modules goes up, and none in a
-circle.
+"""Test that modules only depend on lower layers, and that there is no cycle.
 
-`import_arrows` says what an arrow is: imports anywhere, under TYPE_CHECKING too, and names of
-modules in strings.
+Dependencies are read from the source. `import_dependencies` lists their kinds, for example imports
+and names of modules in strings.
 """
 
 from __future__ import annotations
@@ -11,25 +10,28 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from import_arrows import (
-    FACE,
-    Arrows,
+from import_dependencies import (
+    ROOT_PACKAGE,
+    Dependencies,
     Packages,
-    arrows_between,
     find_cycle,
+    find_dependencies_between,
+    find_upward_dependencies,
     layer_of,
     parse,
-    upward_arrows,
 )
 
 ROOT = Path(__file__).parents[2]
-# The names under which the folders are imported: `workbench/solvers` and `workbench/models` are
-# links.
+# `workbench/solvers` and `workbench/models` are links to the folders, which have these import names.
 SOLVERS = "workbench.solvers"
 MODELS = "workbench.models"
-PACKAGES: Packages = {SOLVERS: ROOT / "solvers", MODELS: ROOT / "models", FACE: ROOT / "workbench"}
+PACKAGES: Packages = {
+    SOLVERS: ROOT / "solvers",
+    MODELS: ROOT / "models",
+    ROOT_PACKAGE: ROOT / "workbench",
+}
 
-# Lowest first. A module may have arrows into its own layer and into lower ones. The longest name
+# Lowest first. A module may have dependencies into its own layer and into lower ones. The longest name
 # counts.
 LAYERS = (
     SOLVERS,
@@ -52,7 +54,7 @@ LAYERS = (
     "workbench.papers",
     "workbench.cli",
 )
-FACE_FILES = {"__init__.py", "__main__.py", "errors.py"}
+TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "errors.py"}
 # These import neither models nor solvers.
 LIGHT = (
     "workbench.exact",
@@ -64,36 +66,41 @@ LIGHT = (
     "workbench.privacy",
 )
 
-ARROWS = Arrows(PACKAGES)
-MODULES = ARROWS.modules
+DEPENDENCIES = Dependencies(PACKAGES)
+MODULES = DEPENDENCIES.modules
 
 
-@cache  # Three tests read every file.
-def _tree(path: Path) -> ast.Module:
+@cache
+def parse_once(path: Path) -> ast.Module:
+    """Return the syntax tree of a file. Three tests read every file."""
     return parse(path)
 
 
 def test_every_module_has_a_layer() -> None:
-    without = {module for module in MODULES if layer_of(module, LAYERS) is None}
-    assert without == {FACE, f"{FACE}.__main__"}
-    named = {name for layer in LAYERS for name in ((layer,) if isinstance(layer, str) else layer)}
-    assert named <= {*MODULES}
+    modules_without_layer = {module for module in MODULES if layer_of(module, LAYERS) is None}
+    assert modules_without_layer == {ROOT_PACKAGE, f"{ROOT_PACKAGE}.__main__"}
 
 
-def test_no_arrow_goes_up() -> None:
-    assert not upward_arrows(ARROWS, LAYERS)
+def test_every_name_of_a_layer_is_a_module() -> None:
+    names: set[str] = set()
+    for layer in LAYERS:
+        names |= {layer} if isinstance(layer, str) else {*layer}
+    assert names <= {*MODULES}
+
+
+def test_no_module_depends_on_a_higher_layer() -> None:
+    assert not find_upward_dependencies(DEPENDENCIES, LAYERS)
 
 
 def test_there_is_no_cycle() -> None:
-    assert not find_cycle(ARROWS)
+    assert not find_cycle(DEPENDENCIES)
 
 
 def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
-    assert not arrows_between(ARROWS, LIGHT, (MODELS, SOLVERS))
+    assert not find_dependencies_between(DEPENDENCIES, LIGHT, (MODELS, SOLVERS))
 
 
-# Texts, files and containers are read in workbench.data alone. Outside of it these modules use its
-# readers:
+# Only workbench.data reads texts, files and containers. These other modules use its readers.
 DATA = "workbench.data"
 READERS = (f"{DATA}.containers", f"{DATA}.csv_column", f"{DATA}.csv_rows", f"{DATA}.tables")
 USERS_OF_READERS = {
@@ -116,17 +123,16 @@ USERS_OF_FILE_LIBRARIES = {
 
 def test_texts_files_and_containers_are_read_at_the_edge() -> None:
     sources = [module for module in MODULES if not f"{module}.".startswith(f"{DATA}.")]
-    arrows = arrows_between(ARROWS, (FACE,), READERS)
-    users = {arrow.partition(" -> ")[0] for arrow in arrows}
+    dependencies = find_dependencies_between(DEPENDENCIES, (ROOT_PACKAGE,), READERS)
+    users = {text.partition(" -> ")[0] for text in dependencies}
     assert users & {*sources} == USERS_OF_READERS.keys()
-    assert {
-        name for name in sources if _reads_files(MODULES[name])
-    } == USERS_OF_FILE_LIBRARIES.keys()
+    readers_of_files = {name for name in sources if reads_files(MODULES[name])}
+    assert readers_of_files == USERS_OF_FILE_LIBRARIES.keys()
 
 
-def _reads_files(path: Path) -> bool:
-    """Whether a module imports a library of files, or calls a reader of pandas."""
-    for node in ast.walk(_tree(path)):
+def reads_files(path: Path) -> bool:
+    """Return whether a module imports a library of files, or calls a reader of pandas."""
+    for node in ast.walk(parse_once(path)):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -141,8 +147,8 @@ def _reads_files(path: Path) -> bool:
     return False
 
 
-def test_only_the_face_and_the_errors_lie_in_workbench() -> None:
-    assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= FACE_FILES
+def test_the_folder_workbench_has_only_three_modules_of_its_own() -> None:
+    assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= TOP_LEVEL_FILES
 
 
 SOURCES = [
@@ -152,8 +158,9 @@ SOURCES = [
 ]
 
 
-COMMAND = "typer reads a command's options from its parameters"
-MANY_PARAMETERS = {  # which functions take more than eight, and why
+COMMAND = "typer reads the options of a command from its parameters"
+# The functions with more than eight parameters, and the reasons.
+MANY_PARAMETERS = {
     "workbench/cli/laplace.py: encode": COMMAND,
     "workbench/cli/privatise_labels.py: privatise_labels": COMMAND,
     "workbench/privacy/certificate.py: __init__": "it is public: its keywords are promised",
@@ -165,7 +172,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     many = {
         f"{path.relative_to(ROOT).as_posix()}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(parse_once(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     }
@@ -182,24 +189,22 @@ def test_no_folder_is_named_like_a_public_function() -> None:
 NOTION_NAMES = {"pure", "dp", "pdp", "metric", "renyi", "zcdp", "gdp", "curve", "tradeoff"}
 
 
-def test_only_notions_ask_for_the_name_of_a_notion() -> None:
-    """Elsewhere a comparison with a name decides what is drawn or read, never what is bounded or
-    proven.
-    """
-    drawn = {
+def test_bounds_and_proofs_never_depend_on_the_name_of_a_notion() -> None:
+    """A few modules compare the name to decide what they draw or offer."""
+    allowed_modules = {
         "workbench.explorer.figures",
         "workbench.families.noise.frontier",
-        "workbench.recommendation.recommend",  # offers two
-        "workbench.families.labels.family",  # dp without δ is pure, decided output by output
+        "workbench.recommendation.recommend",  # It offers mechanisms of two notions.
+        "workbench.families.labels.family",  # It replaces DP with δ = 0 by pure DP.
     }
-    asking = set()
+    comparing_modules = set()
     for module, path in MODULES.items():
         if not module.startswith("workbench.notions"):
-            for node in ast.walk(_tree(path)):
+            for node in ast.walk(parse_once(path)):
                 if isinstance(node, ast.Compare) and "notion" in ast.unparse(node.left):
                     texts = {
                         text.value for text in ast.walk(node) if isinstance(text, ast.Constant)
                     }
                     if texts & NOTION_NAMES:
-                        asking.add(module)
-    assert asking <= drawn
+                        comparing_modules.add(module)
+    assert comparing_modules <= allowed_modules

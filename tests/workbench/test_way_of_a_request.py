@@ -1,6 +1,4 @@
-"""How far a request travels: files and functions that one design passes, and where its epsilon is
-read.
-"""
+"""Test that a design runs few functions of few files, and that it reads epsilon only once."""
 
 from __future__ import annotations
 
@@ -12,51 +10,59 @@ from typing import Any
 import workbench as wb
 
 ROOT = str(Path(__file__).parents[2])
-OURS = f"{ROOT}/workbench/"
-EPSILON = 1.2345
+SOURCE_FOLDER = f"{ROOT}/workbench/"
+EPSILON = 1.2345  # A value that no other argument has.
 
 
-def _designed() -> Any:
+def make_design() -> Any:
+    """Design a channel at ε = `EPSILON`."""
     return wb.design(wb.FiniteQuery("0..10", max_shift=1), loss="absolute", epsilon=EPSILON)
 
 
 def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
+    # File and name of each called function, and whether an argument is the unread value of epsilon.
     calls: list[tuple[str, str, bool]] = []
 
-    def profile(frame: FrameType, event: str, _: Any) -> None:
+    def record_call(frame: FrameType, event: str, _: Any) -> None:
+        """Record a call of a function of the workbench."""
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(OURS) or code.co_name.startswith("<"):
+        if (
+            event != "call"
+            or not code.co_filename.startswith(SOURCE_FOLDER)
+            or code.co_name.startswith("<")
+        ):
             return
-        given = [
+        arguments = [
             frame.f_locals.get(name)
             for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         ]
-        text = any(
-            type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in given
+        has_epsilon = any(
+            type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in arguments
         )
-        calls.append((code.co_filename.removeprefix(ROOT), code.co_qualname, text))
+        calls.append((code.co_filename.removeprefix(ROOT), code.co_qualname, has_epsilon))
 
-    _designed()  # Imports and caches are not part of the path.
-    sys.setprofile(profile)
+    make_design()  # Imports and caches are not part of the path.
+    sys.setprofile(record_call)
     try:
-        _designed()
+        make_design()
     finally:
         sys.setprofile(None)
-    passed = {(file, name) for file, name, _ in calls}
-    assert len({file for file, _ in passed}) <= 50
-    # About 25 of these functions are operators in which a model is stated.
-    assert len(passed) <= 360
+    functions = {(file, name) for file, name, _ in calls}
+    assert len({file for file, _ in functions}) <= 50
+    # About 25 of these functions are operators of the language in which a model is written.
+    assert len(functions) <= 360
     readers = [
         (file, name)
-        for file, name, text in calls
-        if text and not file.startswith(("/workbench/models/", "/workbench/solvers/"))
+        for file, name, has_epsilon in calls
+        if has_epsilon and not file.startswith(("/workbench/models/", "/workbench/solvers/"))
     ]
-    chain = [
+    # Each of these functions calls the next one.
+    expected_names = [
         "Option.read_value",
         "read_positive",
         "read_number_where",
         "read_number",
         "parse_rational",
         "_parse_decimal",
-    ]  # Each of them calls the next one.
-    assert [name for _, name in readers] == chain
+    ]
+    assert [name for _, name in readers] == expected_names

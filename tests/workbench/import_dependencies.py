@@ -1,20 +1,20 @@
 """Find the dependencies between modules from their source, without importing them.
 
-`test_layers.py` uses this module. It says *arrow* for a dependency, and *face* for the package
-`workbench` itself, whose public names are loaded on first use. A module has an arrow to each module
-of the project that it
+`test_layers.py` uses this module. The root package is `workbench` itself, whose public names are
+loaded on first use. A module depends on each module of the project that it
 
     imports                  at its head, in a function, or under TYPE_CHECKING
-    uses through the face    `from workbench import design`, `workbench.design`, `wb.design`: the
-                             module that `_MODULE_BY_NAME` names
+    uses by a public name    `from workbench import design`, `workbench.design`, `wb.design`: the
+                             module that `_MODULE_BY_NAME` of the root package names
     names in a string        "workbench.io.files", "workbench.io.files:read_text"
     names in a TOML file     if the module names the file and both are in one folder
     names in an f-string     that is an argument of import_module: every module of the folder with
                              which the text begins
 
-A string that names a package around the module is no arrow, because Python imports these packages
-first anyway. A name without a dot is an arrow only as an argument of import_module or find_spec.
-The face has the arrows of `_MODULE_BY_NAME` and `_PLACES_BY_KIND`, and belongs to no layer.
+A string that names a package around the module does not count, because Python imports these
+packages first anyway. A name without a dot only counts as an argument of import_module or
+find_spec. The root package depends on the modules that `_MODULE_BY_NAME` and `_PLACES_BY_KIND`
+name, and belongs to no layer.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pathlib import Path
 Packages = Mapping[str, Path]  # import name -> folder
 Layers = Sequence[str | tuple[str, ...]]  # lowest first; names of packages or modules
 
-FACE = "workbench"
-_LOADERS = {"import_module", "find_spec", "__import__"}
-_PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(:[A-Za-z_]\w*)?")
+ROOT_PACKAGE = "workbench"
+_IMPORT_FUNCTIONS = {"import_module", "find_spec", "__import__"}
+_DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(:[A-Za-z_]\w*)?")
 
 
 def parse(path: Path) -> ast.Module:
@@ -68,20 +68,23 @@ def find_modules(packages: Packages) -> dict[str, Path]:
     return dict(sorted(modules.items()))
 
 
-def strings_in(value: object) -> Iterator[str]:
+def iter_strings(value: object) -> Iterator[str]:
     """Yield the strings in the values of a parsed TOML file."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for inner in value.values():
-            yield from strings_in(inner)
+            yield from iter_strings(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from strings_in(inner)
+            yield from iter_strings(inner)
 
 
-def _head_of(text: ast.expr) -> str:
-    """Return the constant text that an f-string or a sum begins with."""
+def _get_first_text(text: ast.expr) -> str:
+    """Return the constant text with which an f-string or a sum of texts begins.
+
+    It is empty if they begin with a variable.
+    """
     while isinstance(text, ast.BinOp):
         text = text.left
     if isinstance(text, ast.JoinedStr) and text.values:
@@ -90,66 +93,73 @@ def _head_of(text: ast.expr) -> str:
 
 
 @dataclass(frozen=True)
-class Arrows:
-    """The arrows between the modules of some packages."""
+class Dependencies:
+    """The dependencies between the modules of some packages.
+
+    Attributes:
+        packages: Folder of each package, by import name.
+    """
 
     packages: Packages
 
     @cached_property
     def modules(self) -> dict[str, Path]:
-        """Import name -> file."""
+        """Return the file of every module, by import name."""
         return find_modules(self.packages)
 
     @cached_property
-    def homes(self) -> dict[str, str]:
-        """Public name of the face -> module that defines it."""
-        if FACE not in self.modules:
+    def module_by_public_name(self) -> dict[str, str]:
+        """Return the module that defines each public name of the root package."""
+        if ROOT_PACKAGE not in self.modules:
             return {}
-        for node in parse(self.modules[FACE]).body:
+        for node in parse(self.modules[ROOT_PACKAGE]).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_MODULE_BY_NAME":
-                homes: dict[str, str] = ast.literal_eval(node.value)
-                return homes
+                module_by_name: dict[str, str] = ast.literal_eval(node.value)
+                return module_by_name
         return {}
 
     @cached_property
     def graph(self) -> dict[str, set[str]]:
-        """Module -> the modules that it has arrows to."""
-        return {module: set(self._arrows(module)) - {module} for module in self.modules}
+        """Return the other modules on which each module depends."""
+        return {module: set(self._find_targets(module)) - {module} for module in self.modules}
 
-    def _arrows(self, module: str) -> Iterator[str]:
+    def _find_targets(self, module: str) -> Iterator[str]:
+        """Yield the modules on which a module depends. They may repeat and include the module."""
         path = self.modules[module]
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
         tree = parse(path)
-        faces = {
+        # The names under which the module imports the root package, such as "wb".
+        root_names = {
             alias.asname or alias.name.partition(".")[0]
             for node in ast.walk(tree)
             if isinstance(node, ast.Import)
             for alias in node.names
-            if alias.name == FACE or (alias.name.startswith(f"{FACE}.") and alias.asname is None)
+            if alias.name == ROOT_PACKAGE
+            or (alias.name.startswith(f"{ROOT_PACKAGE}.") and alias.asname is None)
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
-                    yield from self._module_of(alias.name)
+                    yield from self._find_module(alias.name)
             elif isinstance(node, ast.ImportFrom):
-                for name in self._imported_names(node, package):
-                    yield from self._module_of(name)
+                for name in self._list_imported_names(node, package):
+                    yield from self._find_module(name)
             elif (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)
-                and node.value.id in faces
+                and node.value.id in root_names
             ):
-                yield from self._module_of(f"{FACE}.{node.attr}")
+                yield from self._find_module(f"{ROOT_PACKAGE}.{node.attr}")
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from self._named(node.value, module)
+                yield from self._find_named_module(node.value, module)
                 if node.value.endswith(".toml") and path.with_name(node.value).is_file():
                     table = tomllib.loads(path.with_name(node.value).read_text("utf-8"))
-                    for text in strings_in(table):
-                        yield from self._named(text, module)
+                    for text in iter_strings(table):
+                        yield from self._find_named_module(text, module)
             elif isinstance(node, ast.Call):
-                yield from self._loaded(node, module)
+                yield from self._find_loaded_modules(node, module)
 
-    def _imported_names(self, node: ast.ImportFrom, package: str) -> Iterator[str]:
+    def _list_imported_names(self, node: ast.ImportFrom, package: str) -> Iterator[str]:
         """Yield the absolute dotted name of every name of a "from ... import" statement."""
         parts = package.split(".")
         base = parts[: len(parts) - node.level + 1] if node.level else []
@@ -157,39 +167,40 @@ class Arrows:
         for alias in node.names:
             yield f"{source}.{alias.name}"
 
-    def _module_of(self, name: str) -> Iterator[str]:
-        """Yield the module of a dotted name. For a public name of the face: where it is defined."""
+    def _find_module(self, name: str) -> Iterator[str]:
+        """Yield the module of a dotted name. For a public name it is the module that defines it."""
         head, _, public = name.rpartition(".")
-        if head == FACE and name not in self.modules:
-            name = self.homes.get(public, FACE)
+        if head == ROOT_PACKAGE and name not in self.modules:
+            name = self.module_by_public_name.get(public, ROOT_PACKAGE)
         while name and name not in self.modules:
             name = name.rpartition(".")[0]
         if name:
             yield name
 
-    def _named(self, text: str, module: str) -> Iterator[str]:
+    def _find_named_module(self, text: str, module: str) -> Iterator[str]:
         """Yield the module that a string in the source of another module names, if there is one."""
-        if not _PLACE.fullmatch(text):
+        if not _DOTTED_NAME.fullmatch(text):
             return
         name = text.partition(":")[0]
-        for known in (name, name.rpartition(".")[0]):
-            if "." in known and known in self.modules:
-                if not f"{module}.".startswith(f"{known}."):
-                    yield known
+        # The text names a module, or an attribute of a module.
+        for candidate in (name, name.rpartition(".")[0]):
+            if "." in candidate and candidate in self.modules:
+                if not f"{module}.".startswith(f"{candidate}."):
+                    yield candidate
                 return
 
-    def _loaded(self, call: ast.Call, module: str) -> Iterator[str]:
+    def _find_loaded_modules(self, call: ast.Call, module: str) -> Iterator[str]:
         """Yield the modules that a call of import_module or find_spec may import."""
         loader = (
             call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         )
-        if loader not in _LOADERS or not call.args:
+        if loader not in _IMPORT_FUNCTIONS or not call.args:
             return
-        given = call.args[0]
-        if isinstance(given, ast.Constant) and given.value in self.modules:
-            yield given.value
-        elif not isinstance(given, ast.Constant):
-            folder, dot, _ = _head_of(given).rpartition(".")
+        argument = call.args[0]
+        if isinstance(argument, ast.Constant) and argument.value in self.modules:
+            yield argument.value
+        elif not isinstance(argument, ast.Constant):
+            folder, dot, _ = _get_first_text(argument).rpartition(".")
             if dot:
                 yield from (name for name in self.modules if name.rpartition(".")[0] == folder)
 
@@ -210,10 +221,10 @@ def layer_of(module: str, layers: Layers) -> int | None:
     return position
 
 
-def upward_arrows(arrows: Arrows, layers: Layers) -> list[str]:
-    """Return "module -> module" for every arrow that goes to a higher layer."""
+def find_upward_dependencies(dependencies: Dependencies, layers: Layers) -> list[str]:
+    """Return "module -> module" for every dependency on a higher layer."""
     upward = []
-    for module, targets in arrows.graph.items():
+    for module, targets in dependencies.graph.items():
         layer = layer_of(module, layers)
         for target in sorted(targets):
             target_layer = layer_of(target, layers)
@@ -222,35 +233,38 @@ def upward_arrows(arrows: Arrows, layers: Layers) -> list[str]:
     return upward
 
 
-def arrows_between(arrows: Arrows, sources: Sequence[str], targets: Sequence[str]) -> list[str]:
-    """Return "module -> module" for every arrow from some packages or modules into others."""
+def find_dependencies_between(
+    dependencies: Dependencies, sources: Sequence[str], targets: Sequence[str]
+) -> list[str]:
+    """Return "module -> module" for every dependency of some packages or modules on others."""
 
-    def lies_in(module: str, names: Sequence[str]) -> bool:
+    def is_inside(module: str, names: Sequence[str]) -> bool:
         return any(f"{module}.".startswith(f"{name}.") for name in names)
 
     return [
         f"{module} -> {target}"
-        for module in arrows.graph
-        if lies_in(module, sources)
-        for target in sorted(arrows.graph[module])
-        if lies_in(target, targets)
+        for module in dependencies.graph
+        if is_inside(module, sources)
+        for target in sorted(dependencies.graph[module])
+        if is_inside(target, targets)
     ]
 
 
-def find_cycle(arrows: Arrows) -> list[str]:
+def find_cycle(dependencies: Dependencies) -> list[str]:
     """Return the modules of one cycle in order, with the first one repeated at the end.
 
-    The list is empty if there is no cycle. The face is left out: it provides names of all layers,
-    and modules import it to read its version.
+    The list is empty if there is no cycle. The root package is left out: it provides names of all
+    layers, and modules import it to read its version.
     """
     graph = {
-        module: sorted(targets - {FACE})
-        for module, targets in arrows.graph.items()
-        if module != FACE
+        module: sorted(targets - {ROOT_PACKAGE})
+        for module, targets in dependencies.graph.items()
+        if module != ROOT_PACKAGE
     }
     finished: set[str] = set()
 
     def visit(module: str, path: list[str]) -> list[str]:
+        """Return a cycle that can be reached from a module after a path, or an empty list."""
         if module in path:
             return [*path[path.index(module) :], module]
         if module not in finished:
