@@ -72,8 +72,9 @@ _MODULE_BY_NAME = {
 
 __all__ = sorted([*_MODULE_BY_NAME, "__version__"])
 
-# Objects of higher layers that lower layers use (`workbench.io.providers`): their place by kind and
-# name. Only this file, the command line and the papers may name a module of a higher layer.
+# Where objects of higher layers are defined that lower layers load when they need them
+# (`workbench.io.providers`). Only this file, the command line and the papers may name a module of a
+# higher layer.
 _PLACES_BY_KIND = {
     "families": {
         "modulo": "workbench.families.modulo.family:FAMILY",
@@ -129,7 +130,7 @@ _PLACES_BY_KIND = {
         "families": "workbench.pipeline.registry:BUILTIN_FAMILIES",
         "notions": "workbench.notions:BUILT_IN_NOTIONS",
         "backends": "workbench.solvers.backend:CLASSES",
-        "mechanisms": "workbench.privacy.certificate_file:OURS",
+        "mechanisms": "workbench.privacy.certificate_file:BUILT_IN_KINDS",
     },
 }
 

@@ -1,4 +1,4 @@
-"""(ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) is at most δ.
+"""Decide (ε, δ)-DP: the hockey stick Σ max(0, P - e^ε Q) is at most δ.
 
 P and Q are the laws of the output for two neighbours. The value of the hockey stick is
 P(V) - e^ε Q(V), where V is the set of the outcomes with P > e^ε Q (the violations).
@@ -58,16 +58,16 @@ class DeltaNotion(Notion):
         return read_probability(value, parameter)
 
     def is_decided_by_ratio(self, budget: Values) -> bool:
-        """Return whether δ = 0, so that no outcome may have P > e^ε Q.
+        """Return whether the largest ratio P/Q decides the claim, because δ is 0.
 
-        False for a subclass with another measure.
+        It is False for a subclass that measures or decides in another way.
 
         Args:
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
-        has_own_measure = type(self).measure is not DeltaNotion.measure
-        has_own_decision = type(self).is_within_budget is not DeltaNotion.is_within_budget
-        if has_own_measure or has_own_decision:
+        is_measure_overridden = type(self).measure is not DeltaNotion.measure
+        is_decision_overridden = type(self).is_within_budget is not DeltaNotion.is_within_budget
+        if is_measure_overridden or is_decision_overridden:
             return False
         return budget.get("delta") == 0
 

@@ -1,4 +1,4 @@
-"""Decide metric privacy: P <= e^ε(x, x') Q, where the budget grows with the distance of the inputs.
+"""Decide metric privacy: P <= exp(ε(x, x')) Q, where the budget grows with the distance of inputs.
 
 P and Q are the laws of the output for two neighbours x and x', which have the budget ε(x, x'). On
 real inputs the budget is ε |x - x'|. There the law is affine in x on segments [a, b]. Pr[i|x] is
@@ -114,9 +114,10 @@ def _largest_rise(first: Distribution, second: Distribution) -> Fraction | None:
         return ZERO
     numerator = 0
     denominator = 1
-    for k, l in zip(first.integers, second.integers, strict=True):
-        first_mass = k * second.total
-        second_mass = l * first.total
+    for first_weight, second_weight in zip(first.integers, second.integers, strict=True):
+        # Both masses are in units of 1 / (first.total second.total).
+        first_mass = first_weight * second.total
+        second_mass = second_weight * first.total
         if first_mass == second_mass:
             continue
         smaller_mass = min(first_mass, second_mass)

@@ -1,4 +1,7 @@
-"""Pure ε-DP: P <= e^ε Q on every outcome, decided from the largest ratio, a rational."""
+"""Decide pure ε-DP: P <= e^ε Q on every outcome, so the largest ratio P/Q is at most e^ε.
+
+P and Q are the laws of the output for two neighbours. The largest ratio is a rational number.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Ratio:
 
 
 class Pure(Notion):
-    """ε-DP. A budget has a delta for the sake of files and requests; it must be 0."""
+    """Pure ε-DP. Its budgets also have a delta, which must be 0, as files and requests have one."""
 
     name = "pure"
     title = "pure DP"

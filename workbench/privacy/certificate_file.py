@@ -75,7 +75,7 @@ UNCERTIFIABLE_KINDS = {
 }
 
 # The kinds of this package, which plug-ins cannot redefine.
-OURS = (*CERTIFIABLE_KINDS, *UNCERTIFIABLE_KINDS)
+BUILT_IN_KINDS = (*CERTIFIABLE_KINDS, *UNCERTIFIABLE_KINDS)
 
 
 def save(given: Any, path: Path | str) -> None:

@@ -3,7 +3,7 @@
 A query has k numeric answers in any order, with any start and step. Each answer x gets an integer
 place:
 
-x = low + step place,  place = 0..last
+    x = low + step place,  place = 0..last
 
 Here low is the smallest answer, and step is the greatest common divisor of all differences. For
 example, the answers 10, 40, 20 have low = 10, step = 10 and the places 0, 3, 1.
@@ -92,6 +92,7 @@ class AnswerGrid:
             is published as its nearest output.
         """
         if self.is_complete:
+            # Every place is an output, so its mass only moves to the position of that output.
             order = np.argsort(self.nearest_outputs)
             return [rows[place][order] for place in self.places]
         converted = []
@@ -122,6 +123,7 @@ def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     places = tuple(int((x - low) / step) for x in inputs)
     if max(places) > MAX_GRID_PLACES:
         return None
+    # The nearest output never decreases from one place to the next, so the search goes on there.
     nearest_outputs = []
     order = sorted(range(len(outputs)), key=outputs.__getitem__)
     index = 0

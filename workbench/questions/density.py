@@ -44,6 +44,8 @@ _MIN_DEVIATION = 1e-4
 _MAX_SIZE = 1e6  # A larger mean or deviation is refused: the law sits at an end (in units of c).
 _MAX_QUANTILE = 38.0  # A larger quantile z counts as this one, because e^(-z²/2) is no double.
 _MAX_MASS_ERROR = 1e-6  # A density whose mass differs from 1 by more is refused.
+_VALIDATION_CUTS = 65  # A density is validated at the nodes between this many equidistant points.
+_SYMMETRY_POINTS = 33  # A symmetric density is compared with its mirror image at this many points.
 _DEFAULT_BREAKS = 9  # A user-defined density is integrated on the intervals between 9 points.
 
 
@@ -136,7 +138,7 @@ class Density:
         Raises:
             InvalidRequest: If it is negative, not finite or not of total mass 1.
         """
-        _x, w = self.quadrature(np.linspace(-self.c, self.c, 65))
+        _x, w = self.quadrature(np.linspace(-self.c, self.c, _VALIDATION_CUTS))
         if not np.isfinite(w).all() or (w < 0).any():
             must("density", "finite and >= 0 on [-c, c]", self.name)
         total = math.fsum(w)
@@ -198,7 +200,7 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
     deviation /= c
 
     def shape(x: Vector) -> Vector:
-        """Return the density at x, in units of c."""
+        """Return the normal density at x, in units of c."""
         z = np.minimum(np.abs(x - mean) / deviation, _MAX_QUANTILE)
         return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
@@ -236,7 +238,7 @@ def density_from_function(
     """
     default_breaks = np.linspace(-1, 1, _DEFAULT_BREAKS)[1:-1].tolist()
     cuts = tuple(sorted({*map(float, breaks), *default_breaks}))
-    x = np.linspace(0.0, 1.0, 33)
+    x = np.linspace(0.0, 1.0, _SYMMETRY_POINTS)
     if is_symmetric and not np.allclose(shape(x), shape(-x)):
         must("density", "symmetric, because is_symmetric is True", "one that is not")
 
@@ -288,7 +290,10 @@ def _parse_parts(name: str, parts: Sequence[str], arguments: str, c: float) -> D
     """Build the density that is constant on equal parts.
 
     Args:
+        name: The name of the density, such as "parts:1,3".
         parts: The weights of the parts, as texts.
+        arguments: All weights as one text, for errors.
+        c: Half the width of the domain, > 0.
     """
     weights = [read_number(part, "weights of parts") for part in parts]
     if min(weights) < 0 or not any(weights):
@@ -298,6 +303,7 @@ def _parse_parts(name: str, parts: Sequence[str], arguments: str, c: float) -> D
     breaks = np.linspace(-1, 1, len(weights) + 1)[1:-1]
 
     def shape(x: Vector) -> Vector:
+        """Return the height of the part that contains each x."""
         return np.asarray(heights[np.searchsorted(breaks, x, side="right")])
 
     is_symmetric = weights == weights[::-1]

@@ -1,14 +1,14 @@
-"""The question of a finite channel: its inputs, its outputs, its neighbours, and a prior.
+"""Define the question of a finite channel: its inputs, its outputs, its neighbours, and a prior.
 
-A channel publishes an output o with a probability Pr[o | x] for each input x. There are k inputs
+A channel publishes the output o with a probability Pr[o | x] for each input x. There are k inputs
 and m outputs:
 
-x in inputs, o in outputs        `inputs` (k,), `outputs` (m,): exact numbers, texts, or tuples of
+    x in inputs, o in outputs    `inputs` (k,), `outputs` (m,): exact numbers, texts, or tuples of
                                  these
-neighbours x, x'                 `pairs`: pairs of positions i < j, which stand for both orders. If
+    neighbours x, x'             `pairs`: pairs of positions i < j, which stand for both orders. If
                                  `directed`, (i, j) stands for itself alone. None: every two inputs
-distance d(x, x')                `distances` of the pairs, for metric privacy
-prior probability p(x)           `prior` (k,), with the sum 1. None: the worst input counts
+    distance d(x, x')            `distances` of the pairs, for metric privacy
+    prior probability p(x)       `prior` (k,), with the sum 1. None: the worst input counts
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ class FiniteQuery(OneLine):
         output_values = values
         if outputs is not None and not is_free:
             output_values = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
+        # The neighbours of places are found with `is_planar`, which needs inputs and outputs.
         self.__dict__.update(
             inputs=values,
             outputs=output_values,
@@ -117,11 +118,11 @@ class FiniteQuery(OneLine):
             raise InvalidRequest(
                 "A neighbour relation must be given by exactly one of max_shift and neighbours."
             )
-        relation_text = neighbours if max_shift is None else {"max_distance": max_shift}
-        relation = read_neighbours(relation_text, values, entries, is_directed=directed)
+        relation_argument = neighbours if max_shift is None else {"max_distance": max_shift}
+        relation = read_neighbours(relation_argument, values, entries, is_directed=directed)
         pairs = relation.pairs
         if relation.norm is not None:
-            pairs = self._planar_neighbours(relation, relation_text, entries)
+            pairs = self._planar_neighbours(relation, relation_argument, entries)
         if directed and relation.distances is not None:
             must("directed", "left out where neighbours have distances", directed)
         is_complete = pairs is not None and len(pairs) == self.k * (self.k - 1) // 2
@@ -134,13 +135,13 @@ class FiniteQuery(OneLine):
         self.__dict__.update(pairs=pairs, distances=relation.distances, prior=shares)
 
     def _planar_neighbours(
-        self, relation: Neighbours, relation_text: Any, entries: Sequence[Any]
+        self, relation: Neighbours, relation_argument: Any, entries: Sequence[Any]
     ) -> Pairs | None:
         """List the pairs of places within a radius, and store the norm.
 
         Args:
             relation: The relation, with its norm and radius.
-            relation_text: The argument from which the relation was read, for errors.
+            relation_argument: The argument from which the relation was read, for errors.
             entries: Objects that the inputs were read from. Their types decide the tolerance.
 
         Returns:
@@ -151,7 +152,7 @@ class FiniteQuery(OneLine):
         """
         if not self.is_planar or relation.norm is None:
             constraint = "without a norm for inputs that are no places of the plane"
-            must("neighbours", constraint, repr(relation_text))
+            must("neighbours", constraint, repr(relation_argument))
         self.__dict__["norm"] = relation.norm
         pairs = None
         if relation.radius is not None:

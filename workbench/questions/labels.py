@@ -3,9 +3,9 @@
 A label is a number that one person wants to hide, such as a rating or an age. The paper is Ghazi et
 al. 2023, "Regression with Label Differential Privacy".
 
-paper                                                   code
-𝒴 = {y^1 < ... < y^k}                                    values (k,)
-P                                                        prior (k,)
+    paper                       code
+    𝒴 = {y^1 < ... < y^k}       values (k,)
+    P                           prior (k,)
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Labels(OneLine):
 
     values: Vector
     prior: Vector
-    listed_order: ClassVar[tuple[int, ...] | None] = None  # Where a text or file lists each label.
+    # Position of each label in the text or file that lists them. None if they were an array.
+    listed_order: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
         if isinstance(values, (str, Path)):

@@ -1,4 +1,4 @@
-"""The question of additive noise: the answers, and the differences of neighbouring answers.
+"""Define the question of noise modulo n + 1: the answers, and the differences of neighbours.
 
 Answers are elements of a finite abelian group G = Z_{s1} x ... x Z_{sk}, and the noise η is added
 modulo the group (Sec. 3 of Kadam et al. 2024). The answers of neighbouring datasets differ by a
@@ -11,8 +11,9 @@ difference) are the paper's names of two sets M.
     SD: M = {μ̂}                 shifts=[μ̂]
     BD: M = {1..μ̄}              max_shift=μ̄
 
-Real neighbours are symmetric: if X' neighbours X then X neighbours X', so M and -M both count. That
-is the default; directed=True is the paper's one-sided M.
+By default both orders of two neighbours are protected, so M also contains the negative of every
+shift. directed=True is the one-sided M of the paper. For example, max_shift=1 modulo 9 gives
+M = {1, 8}, and with directed=True M = {1}.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class ModuloNoise(OneLine):
                 raise InvalidRequest(
                     "max_shift is for scalar queries; give the shifts of a vector query one by one."
                 )
-            top = min(self.sizes[0] - 1, MAX_SHIFTS)
-            shifts = range(1, read_integer(max_shift, "max_shift", 1, top) + 1)
+            upper_limit = min(self.sizes[0] - 1, MAX_SHIFTS)
+            shifts = range(1, read_integer(max_shift, "max_shift", 1, upper_limit) + 1)
         try:
             shift_set = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
@@ -128,12 +129,14 @@ class ModuloNoise(OneLine):
     def part_count(self) -> int:
         """Return the number of separate parts of the neighbour relation.
 
-        It is the index of the subgroup that the shifts generate.
+        It is the index of the subgroup that the shifts generate. For example, the shift 2 modulo 8
+        only connects even answers and odd answers, so there are 2 parts.
         """
         basis: list[list[int]] = np.diag(np.array(self.sizes, dtype=object)).tolist()
         for shift in self.shifts:
             remainder = list(shift)
-            # Euclid's algorithm keeps the basis triangular.
+            # The rows of the basis span the sizes and all shifts so far. Euclid's algorithm adds
+            # the next shift and keeps the basis triangular, so its determinant is the index.
             for column, row in enumerate(basis):
                 while remainder[column]:
                     factor = row[column] // remainder[column]
@@ -272,6 +275,7 @@ class ModuloNoise(OneLine):
                 mapping leaves out a difference or names another one, or if it has two budgets for μ
                 and -μ although the question is not directed.
         """
+        # A directed question has no mirror images: `tuple` returns the shift itself.
         mirror = tuple if self.directed else self.negate_shift
         budgets = assign_budgets(
             self.differences,

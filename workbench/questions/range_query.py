@@ -90,22 +90,25 @@ class RangeQuery(FiniteQuery):
             max_difference = read_positive(sensitivity, "sensitivity")
         if max_difference > high - low:
             must("sensitivity", "at most the width of the range", float(max_difference))
-        parts = len(weights or (1,))
+        part_count = len(weights or (1,))
         if cells is None:
-            count = -(-_DEFAULT_CELLS // parts) * parts
+            # Every part of the prior gets the same number of cells.
+            cell_count = math.ceil(_DEFAULT_CELLS / part_count) * part_count
         else:
-            count = read_integer(cells, "cells", 2, MAX_CELLS)
-        if count % parts:
-            must("cells", f"a multiple of {parts}, the parts of the prior", count)
+            cell_count = read_integer(cells, "cells", 2, MAX_CELLS)
+        if cell_count % part_count:
+            must("cells", f"a multiple of {part_count}, the parts of the prior", cell_count)
         self.__dict__.update(
             low=low,
             high=high,
             sensitivity=max_difference,
-            cells=count,
+            cells=cell_count,
             has_user_cells=cells is not None,
+            weights=weights,
         )
-        self.__dict__["weights"] = weights
-        self.__dict__.update(self.finite_query(self.max_point_distance).__dict__)
+        # The attributes of the finite question of the points follow from those above.
+        points_query = self.finite_query(self.max_point_distance)
+        self.__dict__.update(points_query.__dict__)
 
     @property
     def width(self) -> Fraction:
@@ -124,12 +127,17 @@ class RangeQuery(FiniteQuery):
 
     @property
     def max_point_distance(self) -> int:
-        """Return the largest distance, in points, between two neighbouring answers."""
+        """Return the largest number of steps between the points of two neighbouring answers."""
         return self._count_points(math.ceil)
 
     def _count_points(self, round_distance: Callable[[Fraction], int]) -> int:
-        """Return the sensitivity in points, rounded by a function and at most the last point."""
-        last_point = self.cells - (self.weights is not None)
+        """Return the sensitivity in steps between points, rounded by a function.
+
+        It is at most the number of steps from the first point to the last one.
+        """
+        last_point = self.cells  # Points are the cells + 1 ends,
+        if self.weights is not None:
+            last_point = self.cells - 1  # or the middles of the cells.
         if self.has_all_neighbours:
             return last_point
         return min(last_point, round_distance(self.sensitivity / self.width))
@@ -138,7 +146,7 @@ class RangeQuery(FiniteQuery):
         """Return the question of the points.
 
         Args:
-            max_distance: Points that differ by at most this number of points are neighbours.
+            max_distance: Points at most this number of steps apart are neighbours.
             outputs: As for FiniteQuery. Default: the points.
         """
         relation: Record = {"max_shift": max_distance * self.width}
@@ -216,7 +224,7 @@ class RangeQuery(FiniteQuery):
         weighted_middles = [*zip(self.weights, middles, strict=True)]
         output = sum((weight * middle for weight, middle in weighted_middles), ZERO)
         if loss == "absolute":
-            # The median of the prior replaces its mean.
+            # The median of the prior minimises the absolute loss. The mean is for squared loss.
             mass_before = ZERO
             for weight, middle in weighted_middles:
                 if mass_before + weight >= Fraction(1, 2):
@@ -254,9 +262,9 @@ class RangeQuery(FiniteQuery):
             channel.rows,
             channel.neighbours,
             channel.axis_labels,
-            tuple(self.ends),
-            self.sensitivity,
-            self.weights is None,
+            ends=tuple(self.ends),
+            sensitivity=self.sensitivity,
+            at_ends=self.weights is None,
         )
 
     def with_outputs(self, outputs: tuple[Point, ...]) -> RangeQuery:

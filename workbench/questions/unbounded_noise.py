@@ -1,6 +1,7 @@
-"""Questions whose answers are all integers or all reals, optionally clamped into an interval.
+"""Define questions whose answers are all integers or all reals, or an interval of them.
 
-Neighbours are answers that differ by at most the sensitivity.
+Neighbours are answers that differ by at most the sensitivity. With a clamping range, the answers
+lie in this range, and outputs outside it are moved to its nearest end.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from workbench.data.intervals import read_integer_range, read_range
 from workbench.data.plain import MAX_FILE_INTEGER, is_integer, read_integer
@@ -26,12 +27,12 @@ _DEFAULT_GRID_BITS = 21  # The default grid of real noise is 2^-21 to 2^-20 of t
 class UnboundedNoise(OneLine):
     """A query whose answers are unbounded: IntegerNoise or RealNoise."""
 
+    domain: ClassVar[str]  # The set of all answers in words.
     sensitivity: Any
     clamp: Any
 
     def __str__(self) -> str:
-        domain = f"{type(self).__name__[:-5].lower()}s"
-        text = f"Noise on the {domain}, sensitivity {float(self.sensitivity):g}"
+        text = f"Noise on the {self.domain}, sensitivity {float(self.sensitivity):g}"
         if self.clamp is None:
             return text
         ends = "..".join(f"{float(end):g}" for end in self.clamp)
@@ -51,6 +52,7 @@ class IntegerNoise(UnboundedNoise):
         InvalidRequest: If the sensitivity is outside its range, or clamp is no range of integers.
     """
 
+    domain: ClassVar[str] = "integers"
     sensitivity: int = 1
     clamp: Pair | None = None
 
@@ -100,6 +102,7 @@ class RealNoise(UnboundedNoise):
         InvalidRequest: If the sensitivity or the grid is outside its range, or clamp is no range.
     """
 
+    domain: ClassVar[str] = "reals"
     sensitivity: Any = 1
     grid: Any = None
     clamp: Any = None
