@@ -52,36 +52,39 @@ def test_an_exported_program_file_can_be_compared(tmp_path: Path, capsys):
     assert "1 of 1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("period", "said"), [(1e9, False), (-1.0, True)])
-def test_a_search_reports_progress_on_stderr_at_most_once_a_period(
-    period: float, said: bool, capsys, monkeypatch
+@pytest.mark.parametrize(
+    ("silent_seconds", "epsilon", "has_progress"), [(1e9, 1, False), (-1.0, 2, True)]
+)
+def test_a_search_reports_progress_on_stderr_after_some_silent_seconds(
+    silent_seconds: float, epsilon: int, has_progress: bool, capsys, monkeypatch
 ):
-    monkeypatch.setattr("workbench.io.result.MAX_SILENT_SECONDS", period)
-    assert run(f"design quantizer --levels 6 --epsilon {2 if said else 1}") == 0
-    answer = capsys.readouterr()
-    assert "start" not in answer.out
-    assert ("start 1:" in answer.err) is said
+    monkeypatch.setattr("workbench.io.result.MAX_SILENT_SECONDS", silent_seconds)
+    assert run(f"design quantizer --levels 6 --epsilon {epsilon}") == 0
+    printed = capsys.readouterr()
+    assert "start" not in printed.out
+    assert ("start 1:" in printed.err) is has_progress
 
 
 @pytest.mark.parametrize(
-    "design",
+    "make_design",
     [
         lambda: wb.design(wb.IntegerNoise(1), loss="squared", epsilon=1, delta="0.01"),
         lambda: wb.design(wb.FiniteQuery("0..3", max_shift=1), loss="squared", epsilon=1),
         lambda: wb.design(wb.Quantization(levels=2), loss="squared", epsilon=1),
     ],
 )
-def test_a_report_shows_the_root_of_a_squared_loss(design):
-    made = design()
-    (words,) = [sentence for label, sentence in made.facts() if label == "RMSE"]
-    assert float(words.split()[0]) == pytest.approx(made.objective**0.5, rel=1e-8)
+def test_a_report_shows_the_root_of_a_squared_loss(make_design):
+    design = make_design()
+    (text,) = [text for label, text in design.facts() if label == "RMSE"]
+    assert float(text.split()[0]) == pytest.approx(design.objective**0.5, rel=1e-8)
 
 
+# Options of a question about a count from 0 to 2.
 _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "remedy"),
     [
         ("design noise --sensitivity 1 --eps 1", "No such option --eps; did you mean --epsilon?"),
         (
@@ -138,26 +141,36 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
     ],
 )
-def test_the_error_for_a_wrong_first_guess_states_the_remedy(line: str, said: str, capsys):
+def test_the_error_for_a_wrong_first_guess_states_the_remedy(line: str, remedy: str, capsys):
     assert run(line) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+    assert remedy in " ".join(capsys.readouterr().err.split())
 
 
-def test_errors_for_wrong_names_in_python_state_the_right_names():
+def test_a_misspelled_option_in_python_is_corrected():
     with pytest.raises(wb.InvalidRequest, match=r"^No such option eps; did you mean epsilon\?$"):
         wb.design("channel", answers="0..2", max_shift=1, eps=1)
+
+
+def test_a_path_in_place_of_a_mechanism_gives_a_hint_at_load():
     with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
         wb.audit("design.json")
     with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
         wb.compose("design.json", times="1,2", delta=1e-6)
+
+
+def test_an_attribute_that_a_design_lacks_gives_a_hint_at_its_place():
     design = wb.design("channel", answers="0..2", max_shift=1, epsilon=1)
-    for name, there in {
+    for name, place in {
         "sample": "wb.sample",
         "matrix": "design.mechanism.matrix",
         "prices": "shadow_prices",
     }.items():
-        with pytest.raises(AttributeError, match=rf"'{name}': it is .*{there}"):
+        with pytest.raises(AttributeError, match=rf"'{name}': it is .*{place}"):
             getattr(design, name)
+
+
+def test_the_number_of_runs_may_be_a_text():
+    design = wb.design("channel", answers="0..2", max_shift=1, epsilon=1)
     assert wb.compose(design, "2", delta=1e-6) == wb.compose(design, 2, delta=1e-6)
 
 
@@ -165,15 +178,15 @@ def test_the_suffix_of_out_selects_the_format_of_a_frontier(tmp_path: Path, caps
     line = "frontier modulo --n 4 --max-shift 1 --epsilon 1 --level none --no-baselines --out"
     for name, start in {"f.html": "<!doctype html>", "f.tex": "\\begin{table}"}.items():
         assert run(f"{line} {tmp_path / name}") == 0
-        said = capsys.readouterr().out
-        assert str(tmp_path / name) in "".join(said.split())
+        printed = capsys.readouterr().out
+        assert str(tmp_path / name) in "".join(printed.split())
         assert (tmp_path / name).read_text("utf-8").startswith(start)
     assert {path.name for path in tmp_path.iterdir()} == {"f.html", "f.tex"}
     assert run(f"{line} {tmp_path / 'f.html'} --html {tmp_path / 'f.html'}") == 2
 
 
 @pytest.mark.parametrize(
-    ("question", "words"),
+    ("question", "text"),
     [
         (
             wb.ModuloNoise(n=8, max_shift=2, directed=True),
@@ -189,5 +202,5 @@ def test_the_suffix_of_out_selects_the_format_of_a_frontier(tmp_path: Path, caps
         (wb.Quantization(levels=4), "Unbiased quantizer of uniform inputs in [-1, 1] to 4 outputs"),
     ],
 )
-def test_the_text_of_a_question_describes_it(question, words: str):
-    assert str(question) == words
+def test_the_text_of_a_question_describes_it(question, text: str):
+    assert str(question) == text

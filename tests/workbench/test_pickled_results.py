@@ -1,6 +1,6 @@
-"""Test that every public result can be pickled, and that the copy shows the same.
+"""Test that every public result can be pickled, and that the copy has the same report.
 
-The end of the file tests questions as objects of `recommend`, and options without an effect.
+Further tests check that `recommend` accepts a question object, and that unused options are refused.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from workbench.privacy.expected_error import compute_expected_error
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 
 
-fourth_power = lambda output, answer: (output - answer) ** 4  # noqa: E731  # a function that pickle refuses
+# A function that pickle refuses.
+fourth_power = lambda output, answer: (output - answer) ** 4  # noqa: E731
 
 
-def nothing(epsilon: float, delta: float) -> dict[int, int]:
+def always_zero(epsilon: float, delta: float) -> dict[int, int]:
+    """Return the law of noise that is always 0, which is not private."""
     return {0: 1}
 
 
+# Functions that make a result of every kind.
 RESULTS: dict[str, Callable[[], Any]] = {
     "recommend": lambda: wb.recommend(QUESTION, epsilon=1),
-    "recommend with own law": lambda: wb.recommend(
+    "recommend with user law": lambda: wb.recommend(
         QUESTION, epsilon=1, baseline=lambda epsilon, delta: {0: 1}
     ),
-    "recommend with own loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=fourth_power),
+    "recommend with user loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=fourth_power),
     "recommend of a range": lambda: wb.recommend(range="0..10", epsilon=1, only="staircase (pure)"),
     "recommend of places": lambda: wb.recommend(
         wb.FiniteQuery([(0, 0), (0, 1), (1, 0)], neighbours="all"),
@@ -46,7 +49,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "formulas": lambda: wb.formula("modulo", n="3..5", max_shift=1, loss="error-rate"),
     "frontier": lambda: wb.frontier(QUESTION, epsilon="0.5,1", loss="squared"),
     "design of a channel": lambda: wb.design(QUESTION, epsilon=1, loss="squared"),
-    "design of own loss": lambda: wb.design(
+    "design of user loss": lambda: wb.design(
         QUESTION, epsilon=1, loss=lambda output, answer: abs(output - answer)
     ),
     "design of a range": lambda: wb.design("channel", range="0..10", epsilon=1),
@@ -74,29 +77,38 @@ RESULTS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_survives_pickling(name: str):
-    made = RESULTS[name]()
-    copy = pickle.loads(pickle.dumps(made))
-    assert type(copy) is type(made)
-    assert str(copy) == str(made)
-    for read in ("rows", "objective", "pieces", "sentences"):
-        assert str(getattr(copy, read, None)) == str(getattr(made, read, None))
+    result = RESULTS[name]()
+    copy = pickle.loads(pickle.dumps(result))
+    assert type(copy) is type(result)
+    assert str(copy) == str(result)
+    for attribute in ("rows", "objective", "pieces", "sentences"):
+        assert str(getattr(copy, attribute, None)) == str(getattr(result, attribute, None))
 
 
-def test_an_unpickled_result_can_be_used_like_the_original(tmp_path: Any):
-    table = pickle.loads(pickle.dumps(wb.recommend(QUESTION, epsilon=1, baseline=nothing)))
+def test_an_unpickled_recommendation_makes_its_designs():
+    table = pickle.loads(pickle.dumps(wb.recommend(QUESTION, epsilon=1, baseline=always_zero)))
     assert table.best.certificate is not None
     for name in ("exponential", "randomized response", "modulo noise", "integer noise, clamped"):
         assert table.design(name).certificate is not None
-    compared = pickle.loads(pickle.dumps(RESULTS["compare"]()))
-    assert compared.plots == ["seconds"]
+
+
+def test_an_unpickled_comparison_has_its_plots():
+    comparison = pickle.loads(pickle.dumps(RESULTS["compare"]()))
+    assert comparison.plots == ["seconds"]
+
+
+def test_an_unpickled_formula_is_evaluated_and_saved_like_the_original(tmp_path: Any):
     formula = RESULTS["formula"]()
     copy = pickle.loads(pickle.dumps(formula))
     assert copy(1) == formula(1)
     copy.save(tmp_path / "f.json")
     formula.save(tmp_path / "g.json")
     assert (tmp_path / "f.json").read_text() == (tmp_path / "g.json").read_text()
-    loaded = pickle.loads(pickle.dumps(RESULTS["design of own loss"]()))
-    assert loaded.request.aim.loss[0][:2] == (Fraction(0), Fraction(1))
+
+
+def test_an_unpickled_design_has_the_losses_of_a_loss_function():
+    design = pickle.loads(pickle.dumps(RESULTS["design of user loss"]()))
+    assert design.request.aim.loss[0][:2] == (Fraction(0), Fraction(1))
 
 
 def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):
@@ -106,13 +118,9 @@ def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):
     patterns = wb.formula(
         "modulo", n=4, max_shift=1, loss="error-rate", notion="pdp", epsilon=1, delta="0..0.1"
     )
-    again = pickle.loads(pickle.dumps(patterns))
-    for each in (patterns, again):
+    for original_or_copy in (patterns, pickle.loads(pickle.dumps(patterns))):
         with pytest.raises(WorkbenchError):
-            each.save(tmp_path / "f.json")
-
-
-# A question as an object.
+            original_or_copy.save(tmp_path / "f.json")
 
 
 @pytest.mark.parametrize(
@@ -140,11 +148,8 @@ def test_recommend_gives_the_same_table_for_a_question_and_its_options(
     loss = "error-rate" if "a,b,c" in options.values() else "squared"
     of_object = wb.recommend(question, epsilon=1, loss=loss)
     of_options = wb.recommend(**options, epsilon=1, loss=loss)
-    told = [
-        [(row["class"], row["objective"], row["bound"]) for row in table]
-        for table in (of_object, of_options)
-    ]
-    assert told[0] == told[1]
+    for name in ("class", "objective", "bound"):
+        assert [row[name] for row in of_object] == [row[name] for row in of_options]
     assert of_object.title == of_options.title
     assert of_object.chosen == of_options.chosen
 
@@ -171,7 +176,7 @@ def test_recommend_refuses_a_question_and_its_options_together():
         wb.recommend(QUESTION, answers="0..3", epsilon=1)
 
 
-# Options that do nothing.
+# Options that do always_zero.
 
 
 @pytest.mark.parametrize("unused", [{"solver": "highs"}, {"method": "block"}, {"certify": False}])
@@ -180,7 +185,7 @@ def test_a_formula_refuses_options_of_solvers(unused: dict[str, Any]):
         wb.formula(QUESTION, loss="absolute", **unused)
 
 
-@pytest.mark.parametrize("asked", [wb.design, wb.recommend])
-def test_a_unit_without_coordinates_is_refused(asked: Any):
+@pytest.mark.parametrize("function", [wb.design, wb.recommend])
+def test_a_unit_without_coordinates_is_refused(function: Any):
     with pytest.raises(InvalidRequest, match="unit must be left out"):
-        asked(QUESTION, epsilon=1, unit="km")
+        function(QUESTION, epsilon=1, unit="km")

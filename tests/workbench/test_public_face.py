@@ -27,9 +27,8 @@ def test_every_public_name_loads():
 
 def test_no_public_function_is_hidden_by_a_module_of_its_name():
     folder = Path(workbench.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")} | {
-        path.name for path in folder.iterdir() if path.is_dir()
-    }
+    modules = {path.stem for path in folder.glob("*.py")}
+    modules |= {path.name for path in folder.iterdir() if path.is_dir()}
     assert not modules & set(workbench.__all__)
 
 
@@ -42,6 +41,7 @@ def test_the_error_tree_is_the_one_in_the_docstring():
 
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own, with a folder as the current folder."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False
     )
@@ -53,23 +53,23 @@ import sys, workbench as wb
 from workbench.privacy.audit import audit
 question = wb.ModuloNoise(n=3, max_shift=1)
 print(float(audit(wb.AdditiveNoise(question, [4, 2, 1, 2]), 1).pdp_delta))
-heavy = ("cvxpy", "ortools", "gurobipy", "highspy", "workbench.models", "workbench.solvers")
-print([m for m in sys.modules if m.startswith(heavy)])
+slow_packages = ("cvxpy", "ortools", "gurobipy", "highspy", "workbench.models", "workbench.solvers")
+print([name for name in sys.modules if name.startswith(slow_packages)])
 """
-    done = run(code, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
+    process = run(code, tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("layout", ["modules", "packages"])
 def test_a_script_beside_folders_named_models_and_solvers_can_design(tmp_path: Path, layout: str):
     for name in ("models", "solvers"):
-        hostile = "raise RuntimeError('a file of the user was imported')"
+        user_code = "raise RuntimeError('a file of the user was imported')"
         if layout == "modules":
-            (tmp_path / f"{name}.py").write_text(hostile)
+            (tmp_path / f"{name}.py").write_text(user_code)
         else:
             (tmp_path / name).mkdir()
-            (tmp_path / name / "__init__.py").write_text(hostile)
+            (tmp_path / name / "__init__.py").write_text(user_code)
     script = """
 import sys
 import workbench as wb
@@ -77,10 +77,11 @@ design = wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
 print(design.certificate is not None, {"models", "solvers"} & {*sys.modules})
 """
     (tmp_path / "script.py").write_text(script)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, check=False
     )
-    assert (done.returncode, done.stdout) == (0, "True set()\n"), done.stderr
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "True set()\n"
 
 
 def test_an_error_explains_a_clone_without_symbolic_links(tmp_path: Path):
@@ -89,23 +90,20 @@ def test_an_error_explains_a_clone_without_symbolic_links(tmp_path: Path):
     shutil.copytree(root / "workbench", tmp_path / "workbench", ignore=ignored)
     for name in ("models", "solvers"):
         (tmp_path / "workbench" / name).write_text(f"../{name}")
+    # Without the finder of the editable installation, Python imports this copy.
     code = """
 import sys
 sys.meta_path = [finder for finder in sys.meta_path if "Editable" not in getattr(finder, "__name__", "")]
 import workbench as wb
 wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert "NotInstalled: This clone has no symbolic links" in done.stderr
-    assert "installing.md" in done.stderr
+    process = run(code, tmp_path)
+    assert "NotInstalled: This clone has no symbolic links" in process.stderr
+    assert "installing.md" in process.stderr
     doctor = (
         code.rpartition("import workbench")[0]
         + "from workbench.cli.doctor import doctor; sys.exit(doctor())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", doctor], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert done.returncode == 1, done.stderr
-    assert "solvers: This clone has no symbolic links" in done.stdout
+    process = run(doctor, tmp_path)
+    assert process.returncode == 1, process.stderr
+    assert "solvers: This clone has no symbolic links" in process.stdout

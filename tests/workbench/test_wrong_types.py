@@ -27,12 +27,12 @@ def five(value):
     return 5
 
 
-WRONG = [
+WRONG_VALUES = [
     None, True, -1, 2.5, "abc", b"x", [1], {}, (1, 2), object(), float("nan"), float("inf"), 1j, set(), 10**400, type,
     five, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
 ]  # fmt: skip
-# Items of WRONG that an option of `design` accepts, by the name of the option.
-FINE = {
+# Items of `WRONG_VALUES` that an option of `design` accepts, by the name of the option.
+ACCEPTED_VALUES = {
     "epsilon": (2.5,), "delta": (None,), "max_loss": (None,), "prior": (None,), "constraints": (None,),
     "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None, {}),
     "notion": (), "loss": (five,), "minimise": (), "solver": (), "method": (),
@@ -41,25 +41,31 @@ FINE = {
 
 @pytest.fixture
 def question():
+    """Return a question about noise modulo 5."""
     return wb.ModuloNoise(n=4, shifts=[1, 2])
 
 
-@pytest.mark.parametrize("name", FINE)
+@pytest.mark.parametrize("name", ACCEPTED_VALUES)
 def test_errors_of_design_begin_with_the_name_of_the_argument(question, name):
-    for value in WRONG:
-        fine = any(type(value) is type(ok) and value == ok for ok in FINE[name])
+    for value in WRONG_VALUES:
+        is_accepted = any(
+            type(value) is type(accepted) and value == accepted
+            for accepted in ACCEPTED_VALUES[name]
+        )
         request = {"epsilon": 1, "delta": 0.1, name: value}
-        if fine:
+        if is_accepted:
             assert wb.design(question, **request).private
             continue
-        unknown = name == "solver" and isinstance(value, str)
-        with pytest.raises(wb.SolverUnavailable if unknown else wb.InvalidRequest) as caught:
+        expected_error = wb.InvalidRequest
+        if name == "solver" and isinstance(value, str):
+            expected_error = wb.SolverUnavailable
+        with pytest.raises(expected_error) as caught:
             wb.design(question, **request)
-        words = str(caught.value)
-        assert words.startswith(name), words
-        assert words.count("\n") == 0
-        assert len(words) < 400
-        assert words.endswith(".")
+        message = str(caught.value)
+        assert message.startswith(name), message
+        assert message.count("\n") == 0
+        assert len(message) < 400
+        assert message.endswith(".")
 
 
 @pytest.mark.parametrize("start", [True, 3, "warm", []])
@@ -93,7 +99,7 @@ def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
     the loss of the normalised mechanism, and not the objective of the solver.
     """
     loose = Options(feasibility_tolerance=1e-4)
-    d = wb.design(
+    design = wb.design(
         question,
         epsilon=1,
         notion="dp",
@@ -102,23 +108,23 @@ def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
         certify=False,
         options=loose,
     )
-    assert isinstance(d.mechanism, AdditiveNoise)
-    assert d.objective == pytest.approx(float(1 - d.mechanism.exact_pmf[0]), abs=1e-16)
-    assert d.claimed != d.objective
+    assert isinstance(design.mechanism, AdditiveNoise)
+    assert design.objective == pytest.approx(float(1 - design.mechanism.exact_pmf[0]), abs=1e-16)
+    assert design.claimed != design.objective
 
 
 def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
     from workbench.solvers.solution import Solution
 
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
-    d = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")
-    assert d.bound is None
-    assert any("gives no bound" in sentence for sentence in d.words)
+    design = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")
+    assert design.bound is None
+    assert any("gives no bound" in sentence for sentence in design.message)
 
 
 @pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])
 @pytest.mark.parametrize(
-    ("request_", "message"),
+    ("options_", "message"),
     [
         ({"time_limit": True}, "time_limit must be a finite number of seconds > 0. Got True."),
         ({"time_limit": "soon"}, "time_limit must be a finite number of seconds > 0. Got soon."),
@@ -127,10 +133,10 @@ def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
     ],
 )
 def test_every_family_reads_solver_options_in_the_same_way(
-    question: object, request_: dict[str, object], message: str
+    question: object, options_: dict[str, object], message: str
 ):
     with pytest.raises(wb.InvalidRequest) as raised:
-        wb.design(question, epsilon=1, **request_)
+        wb.design(question, epsilon=1, **options_)
     assert str(raised.value).startswith(message)
 
 
@@ -149,7 +155,7 @@ def test_a_loss_of_noise_of_another_type_is_an_error(
     question: Any, more: dict[str, Any], wrong: Any
 ) -> None:
     if wrong is abs and getattr(question, "clamp", None):
-        pytest.skip("clamped integers take a function of the difference")
+        pytest.skip("Clamped integers accept a function of the difference as their loss.")
     with pytest.raises(
         wb.InvalidRequest,
         match=r"^loss must be one of absolute, squared, error-rate, pinball:τ, huber:h; or losses",
@@ -167,7 +173,7 @@ def test_a_prior_of_clamped_answers_of_another_type_is_an_error(wrong: Any) -> N
 def test_errors_of_laws_name_the_argument():
     quantizer = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
     group = wb.ModuloNoise(n=1, max_shift=1)
-    endless = range(10**12)
+    too_long = range(10**12)
     calls: list[tuple[Callable[[], Any], str]] = [
         *(
             (lambda x=x: quantizer.mae(density=x), "density must be uniform, or normal")
@@ -187,7 +193,7 @@ def test_errors_of_laws_name_the_argument():
             for x in (None, "ab", ["a", "b"], [1j, 2])
         ),
         (
-            lambda: PiecewiseAffine(endless, quantizer.bins, quantizer.ends),
+            lambda: PiecewiseAffine(too_long, quantizer.bins, quantizer.ends),
             "knots must be a tuple of rationals",
         ),
         (
@@ -195,14 +201,14 @@ def test_errors_of_laws_name_the_argument():
             "knots must be a tuple of rationals",
         ),
         (
-            lambda: PiecewiseAffine.from_laws(endless, [1, 2], []),
+            lambda: PiecewiseAffine.from_laws(too_long, [1, 2], []),
             "knots must be at most 10000000 entries long",
         ),
         (
-            lambda: PiecewiseAffine.from_ends("q", [1, 2], endless, []),
+            lambda: PiecewiseAffine.from_ends("q", [1, 2], too_long, []),
             "knots must be at most 10000000 entries",
         ),
-        (lambda: wb.FiniteQuery(endless, max_shift=1), "inputs must be at most 10000000 entries"),
+        (lambda: wb.FiniteQuery(too_long, max_shift=1), "inputs must be at most 10000000 entries"),
     ]
     for call, message in calls:
         with pytest.raises(wb.InvalidRequest, match=f"^{message}"):
@@ -216,7 +222,8 @@ class NoNumber:
         raise RuntimeError("no number")
 
 
-ANYTHING: list[Any] = [
+# Values of many types. Each argument accepts at most a few of them.
+STRANGE_VALUES: list[Any] = [
     None, True, -1, 2.5, "abc", "", b"x", [], [1], [[]], [[1, 2], [3]], {}, {"a": 1}, {1: 2}, object(), float("nan"),
     1j, set(), 10**400, type, len, np.zeros((2, 2, 2)), np.array(5), np.array(["a"]), np.array([1, None], dtype=object),
     pd.DataFrame({"a": ["x"]}), pd.Series(dtype=float), Path("no.csv"), Decimal("sNaN"), Fraction(1, 3), iter([1]),
@@ -228,6 +235,7 @@ CHANNEL = wb.Channel.from_rows([[2, 1], [1, 2]])
 GROUP = wb.ModuloNoise(2, max_shift=1)
 NOISE = AdditiveNoise(GROUP, [2, 1, 1])
 BINS = wb.design(wb.Quantization("-3,3"), epsilon=1).mechanism
+# A public function or class, and arguments that it accepts, by the name of the test.
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "AdditiveNoise": (wb.AdditiveNoise, {"question": GROUP, "weights": [2, 1, 1]}),
     "from_pmf": (wb.AdditiveNoise.from_pmf, {"question": GROUP, "pmf": [0.5, 0.25, 0.25]}),
@@ -262,27 +270,27 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "compose": (wb.compose, {"mechanism": CHANNEL, "times": 2, "epsilon": 1}),
     "sample": (wb.sample, {"mechanism": CHANNEL, "count": 1, "answer": 0}),
     "error_at": (BINS.error_at, {"x": [0.0], "loss": "absolute"}),
-    "save": (wb.design(GROUP, epsilon=1).save, {"path": "d.json"}),
+    "save": (wb.design(GROUP, epsilon=1).save, {"path": "design.json"}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_any_wrong_argument_raises_an_error_of_the_workbench(
+def test_a_strange_argument_is_accepted_or_raises_an_error_of_the_workbench(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     call, arguments = CALLS[name]
     for argument in arguments:
-        for value in ANYTHING:
+        for value in STRANGE_VALUES:
             try:
                 call(**{**arguments, argument: value})
             except wb.WorkbenchError as error:
-                words = str(error)
-                assert "\n" not in words, (argument, value)
+                message = str(error)
+                assert "\n" not in message, (argument, value)
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: wb.design(CHANNELS, epsilon=1, constraints=7), "constraints must be"),
         (lambda: wb.design(CHANNELS, epsilon=1, curve=np.zeros(3)), "curve must be left out"),
@@ -308,8 +316,8 @@ def test_any_wrong_argument_raises_an_error_of_the_workbench(
         (lambda: wb.verify(family=[[1]]), "family must be all, or some of"),
     ],
 )
-def test_requests_of_wrong_types_name_the_argument(call: Callable[[], Any], words: str) -> None:
-    with pytest.raises(wb.InvalidRequest, match=f"^{words}"):
+def test_requests_of_wrong_types_name_the_argument(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=f"^{message}"):
         call()
 
 

@@ -253,8 +253,8 @@ def repair_noise(
     # the share may be large, so that it is worth refining.
     has_single_bounds = bool(all_bounds) and len(all_bounds) == len(bounds_by_shift)
     halvings = 0 if has_single_bounds else _SHARE_HALVINGS
-    proof, _ = find_least_share(prove_mixture, _MAX_GROUP_EXPONENT, halvings)
-    return proof
+    mixture_proof, _ = find_least_share(prove_mixture, _MAX_GROUP_EXPONENT, halvings)
+    return mixture_proof
 
 
 def _scale_to_integers(values: Sequence[Fraction]) -> list[int]:
