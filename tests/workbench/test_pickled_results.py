@@ -176,9 +176,6 @@ def test_recommend_refuses_a_question_and_its_options_together():
         wb.recommend(QUESTION, answers="0..3", epsilon=1)
 
 
-# Options that do always_zero.
-
-
 @pytest.mark.parametrize("unused", [{"solver": "highs"}, {"method": "block"}, {"certify": False}])
 def test_a_formula_refuses_options_of_solvers(unused: dict[str, Any]):
     with pytest.raises(InvalidRequest, match="without a solver"):

@@ -119,7 +119,7 @@ def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
     design = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")
     assert design.bound is None
-    assert any("gives no bound" in sentence for sentence in design.message)
+    assert any("gives no bound" in sentence for sentence in design.words)
 
 
 @pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])

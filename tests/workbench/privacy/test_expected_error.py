@@ -18,103 +18,104 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import compute_expected_error
 from workbench.questions.density import normal_density
 
-FINITE = [
+# Names of the mechanisms with finitely many inputs.
+FINITE_CASES = [
     name
     for name, case in CASES.items()
     if case.mechanism.inputs is not None and not can_publish_reals(case.mechanism)
 ]
-LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
+# Losses as functions of the output minus the input.
+LOSS_BY_NAME = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
 
 
-@pytest.mark.parametrize("loss", LOSS)
-@pytest.mark.parametrize("name", [name for name in FINITE if name != "vector noise"])
+@pytest.mark.parametrize("loss", LOSS_BY_NAME)
+@pytest.mark.parametrize("name", [name for name in FINITE_CASES if name != "vector noise"])
 def test_the_loss_of_finitely_many_inputs_equals_an_explicit_sum(name: str, loss: str) -> None:
     mechanism = CASES[name].mechanism
     outputs = [Fraction(o) for o in np.asarray(mechanism.outputs).tolist()]
     inputs = np.asarray(mechanism.inputs).tolist()
     losses = [
         sum(
-            p * LOSS[loss](o - Fraction(x))
+            p * LOSS_BY_NAME[loss](o - Fraction(x))
             for o, p in zip(outputs, (mechanism.law(x)), strict=True)
         )
         for x in inputs
     ]
     column = [inputs[0], inputs[-1], inputs[-1]]
-    found = compute_expected_error(mechanism, loss, column)
-    assert found.mean_error == (losses[0] + 2 * losses[-1]) / 3
-    assert found.worst_error == max(losses)
-    assert losses[inputs.index(found.worst_input)] == max(losses)
-    assert (
-        compute_expected_error(mechanism, loss, {inputs[0]: 1, inputs[-1]: 2}).mean_error
-        == found.mean_error
-    )
+    error = compute_expected_error(mechanism, loss, column)
+    assert error.mean_error == (losses[0] + 2 * losses[-1]) / 3
+    assert error.worst_error == max(losses)
+    assert losses[inputs.index(error.worst_input)] == max(losses)
+    weighted_error = compute_expected_error(mechanism, loss, {inputs[0]: 1, inputs[-1]: 2})
+    assert weighted_error.mean_error == error.mean_error
 
 
 def test_the_prior_of_a_label_randomizer_is_the_default_data() -> None:
     mechanism = CASES["RR-on-Bins"].mechanism
-    own, uniform = (
-        compute_expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs)
-    )
-    assert (
-        own.mean_error
-        == compute_expected_error(mechanism, "squared", mechanism.labels).mean_error
-        != uniform.mean_error
-    )
-    assert float(own.mean_error) == pytest.approx(
+    default = compute_expected_error(mechanism, "squared")
+    with_prior = compute_expected_error(mechanism, "squared", mechanism.labels)
+    uniform = compute_expected_error(mechanism, "squared", mechanism.inputs)
+    assert default.mean_error == with_prior.mean_error
+    assert default.mean_error != uniform.mean_error
+    assert float(default.mean_error) == pytest.approx(
         mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12
     )
 
 
-def test_noise_of_a_vector_query_is_right_or_wrong() -> None:
+def test_the_only_loss_of_vector_noise_is_the_error_rate() -> None:
     mechanism = CASES["vector noise"].mechanism
-    found = compute_expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
-    assert found.mean_error == found.worst_error == Fraction(7, 10)
+    error = compute_expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
+    assert error.mean_error == error.worst_error == Fraction(7, 10)
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"
     ):
         compute_expected_error(mechanism, "squared")
 
 
-def _jumps() -> PiecewiseAffine:
-    """Two pieces with a jump between them, biased, three outputs."""
+def make_jumping_law() -> PiecewiseAffine:
+    """Return a biased law on real inputs: two pieces with a jump between them, and three outputs."""
     return PiecewiseAffine.from_laws(
         [-1, 0, 2], [-2, Fraction(1, 2), 3], [[3, 1, 1], [1, 3, 1], [1, 1, 3], [0, 4, 1]]
     )
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-@pytest.mark.parametrize("mechanism", [rqm("-2,-0.5,0.5,2", "0.3"), _jumps()], ids=["rqm", "jumps"])
+@pytest.mark.parametrize(
+    "mechanism", [rqm("-2,-0.5,0.5,2", "0.3"), make_jumping_law()], ids=["rqm", "jumps"]
+)
 def test_the_loss_on_real_inputs_equals_a_numerical_integral(
     mechanism: PiecewiseAffine, loss: str
 ) -> None:
     low, high = mechanism.knots[0], mechanism.knots[-1]
-    fine = [low + (high - low) * Fraction(k, 700) for k in range(701)]
+    grid = [low + (high - low) * Fraction(k, 700) for k in range(701)]
     errors = [
-        sum(p * LOSS[loss](b - x) for p, b in zip(mechanism.law(x), mechanism.bins, strict=True))
-        for x in fine
+        sum(
+            p * LOSS_BY_NAME[loss](b - x)
+            for p, b in zip(mechanism.law(x), mechanism.bins, strict=True)
+        )
+        for x in grid
     ]
-    found = compute_expected_error(mechanism, loss)
-    assert isinstance(found.mean_error, Fraction)
-    assert max(errors) <= found.worst_error <= max(errors) + Fraction(1, 50)
-    assert float(found.mean_error) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
+    error = compute_expected_error(mechanism, loss)
+    assert isinstance(error.mean_error, Fraction)
+    assert max(errors) <= error.worst_error <= max(errors) + Fraction(1, 50)
+    assert float(error.mean_error) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
     assert compute_expected_error(
-        mechanism, loss, [float(x) for x in fine[::100]]
+        mechanism, loss, [float(x) for x in grid[::100]]
     ).mean_error == pytest.approx(
-        float(np.mean(mechanism.error_at([float(x) for x in fine[::100]], loss))), rel=1e-12
+        float(np.mean(mechanism.error_at([float(x) for x in grid[::100]], loss))), rel=1e-12
     )
     at_knots = compute_expected_error(
         mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)
     ).mean_error
-    laws = [
-        mechanism.law(x) for x in mechanism.knots[1:]
-    ]  # the right limit inside, the left one at the end
+    # At a jump the law is the limit from the right. At the last knot it is that from the left.
+    laws = [mechanism.law(x) for x in mechanism.knots[1:]]
     sums = [
-        sum(p * LOSS[loss](b - x) for p, b in zip(law, mechanism.bins, strict=True))
+        sum(p * LOSS_BY_NAME[loss](b - x) for p, b in zip(law, mechanism.bins, strict=True))
         for law, x in zip(laws, mechanism.knots[1:], strict=True)
     ]
     assert at_knots == sum(sums) / len(sums)
     if low == -high:
-        assert float(found.mean_error) == pytest.approx(mechanism.expected_loss(loss), rel=1e-12)
+        assert float(error.mean_error) == pytest.approx(mechanism.expected_loss(loss), rel=1e-12)
         clipped = compute_expected_error(mechanism, loss, "normal:0.5,0.1")
         assert clipped.mean_error == pytest.approx(
             mechanism.expected_loss(loss, normal_density(0.5, 0.1)), rel=1e-9
@@ -123,12 +124,11 @@ def test_the_loss_on_real_inputs_equals_a_numerical_integral(
 
 def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
     mechanism = CASES["Poisson binomial"].mechanism
-    found = compute_expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
+    error = compute_expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
     p = Fraction(1, 2) + mechanism.theta / 2
-    assert (
-        found.mean_error == p * (1 - p) / 3 / mechanism.theta**2
-    )  # variance of a binomial, scaled by 1/(θ n), n = 3
-    assert found.worst_error is None
+    # The variance of a binomial with n = 3, in units of (θ n)².
+    assert error.mean_error == p * (1 - p) / 3 / mechanism.theta**2
+    assert error.worst_error is None
     assert compute_expected_error(mechanism, "squared").mean_error == pytest.approx(
         mechanism.mse(), rel=1e-12
     )
@@ -138,11 +138,11 @@ def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
 def test_every_audit_states_a_loss(name: str) -> None:
     case = CASES[name]
     loss = "error-rate" if name == "vector noise" else "absolute"
-    found = wb.audit(case.mechanism, loss=loss)
-    error = found.error.to_dict()
-    assert wb.audit(Design(case.mechanism), loss=loss).to_dict() == found.to_dict()
+    privacy = wb.audit(case.mechanism, loss=loss)
+    error = privacy.error.to_dict()
+    assert wb.audit(Design(case.mechanism), loss=loss).to_dict() == privacy.to_dict()
     assert error["worst_error"] is None or error["mean_error"] <= error["worst_error"] * (1 + 1e-12)
-    assert 0 < found.pure_epsilon <= float(case.epsilon) + 1e-12
+    assert 0 < privacy.pure_epsilon <= float(case.epsilon) + 1e-12
     assert error["exact"] or name == "Poisson binomial"
 
 
@@ -196,11 +196,12 @@ def test_the_command_states_the_loss_of_a_file(
 
     file = str(tmp_path / "mechanism.json")
     wb.save(CASES[name].mechanism, file)
-    shown = []
-    for more in (["--json"], []):
+    outputs = []
+    for format_options in (["--json"], []):
         with pytest.raises(SystemExit) as end:
-            main(["audit", file, *options.split(), *more])
+            main(["audit", file, *options.split(), *format_options])
         assert end.value.code == 0
-        shown.append(capsys.readouterr().out)
-    assert 0 < json.loads(shown[0])["mean_error"] <= json.loads(shown[0])["worst_error"]
-    assert "exact pure epsilon" in shown[1]
+        outputs.append(capsys.readouterr().out)
+    json_text, report = outputs
+    assert 0 < json.loads(json_text)["mean_error"] <= json.loads(json_text)["worst_error"]
+    assert "exact pure epsilon" in report
