@@ -188,7 +188,8 @@ def compute_delta_frontier(
 
     Args:
         sizes: orders of the cyclic factors.
-        shifts: the differences, closed under negation if they are symmetric.
+        shifts: the differences mu of neighbouring answers. If neighbours are not directed, list -mu
+            beside every mu.
         epsilon: eps > 0, one number or one for each shift.
         loss: a key of `workbench.models.modulo.program.LOSSES` other than "prior-squared" and
             "worst-squared", or the loss of every noise value, shape (N,).
@@ -360,7 +361,10 @@ class _FrontierSearch:
         right: Point,
         depth: int,
     ) -> list[Point]:
-        """Return the breakpoints of v_B strictly between two of its points."""
+        """Return the breakpoints of v_B strictly between two of its points.
+
+        An interval is split at most `depth` times.
+        """
         (a, value_a), (b, value_b) = left, right
         if b - a <= _MIN_TRACE_LENGTH or depth == 0:
             return []
@@ -376,7 +380,11 @@ class _FrontierSearch:
         return [*left_points, lowest, *right_points]
 
     def _add_point(self, key: bytes, point: Point) -> None:
-        """Add a point of a pattern's value function and keep the lower hull of all its points."""
+        """Add a point of a pattern's value function.
+
+        The function is non-increasing. So its value at `high` is at most the lowest value of any
+        point.
+        """
         points = self.functions.get(key, [])
         # v_B does not rise, so its smallest known loss is possible at the right end as well.
         last_value = min([point[1], *(value for _, value in points)])
@@ -399,10 +407,18 @@ class _FrontierSearch:
     def _settle(self, piece: Line, halvings: int) -> bool:
         """Prove a piece, or add a better point. If neither works, halve it, or give it up.
 
-        The piece may be halved `halvings` times. Returns whether the piece is proven.
+        Args:
+            piece: an open piece of the envelope, or a part of one.
+            halvings: the piece may be halved this many times.
+
+        Returns:
+            Whether the piece is proven. A piece that was given up has an entry in `bounds`.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed during the search.
         """
         (a, value_a), (b, value_b) = piece
-        outcome, is_proven = self._search_below(piece)
+        outcome, is_proven = self._search_reliably(piece)
         if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
@@ -430,21 +446,26 @@ class _FrontierSearch:
             self.bounds[piece] = -np.inf
         return False
 
-    def _search_below(self, piece: Line) -> _PieceSearch:
-        """Search for points below a piece, with tight tolerances if the first search is unclear."""
+    def _search_reliably(self, piece: Line) -> tuple[PatternOutcome, bool]:
+        """Search below a piece, and again with tight tolerances if the first outcome is doubtful.
+
+        Returns the outcome of the last search, and whether it proves the piece.
+        """
         for has_tight_tolerances in (False, True):
             outcome, cutoff = self._search(piece, has_tight_tolerances=has_tight_tolerances)
+            # An infeasible node is settled by the solver's status alone if its ray fails the check.
+            is_checked = not outcome.unchecked_infeasible
             has_no_point = outcome.x is None and outcome.termination in (
                 Termination.OPTIMAL,
                 Termination.INFEASIBLE,
             )
-            min_bound = cutoff - _MAX_BOUND_ERROR * max(1.0, abs(cutoff))
-            is_checked = not outcome.unchecked_infeasible
+            min_bound = cutoff - 1e-11 * max(1.0, abs(cutoff))
             is_proven = has_no_point and is_checked and outcome.bound >= min_bound
-            # Otherwise the result depends on the solver's status, or its bound on inaccurate duals.
-            if is_checked and has_no_point == is_proven:
+            # Without a point, a bound below `min_bound` shows that the duals were too loose.
+            is_reliable = is_checked and (is_proven or not has_no_point)
+            if is_reliable:
                 break
-        return _PieceSearch(outcome, is_proven)
+        return outcome, is_proven
 
     def _count_points(self) -> tuple[int, int]:
         """Return the number of patterns and of all their points."""
@@ -459,14 +480,21 @@ class _FrontierSearch:
     ) -> tuple[PatternOutcome, float]:
         """Search once for a PMF whose point (delta, loss) lies below a piece.
 
-        Returns the outcome and the cutoff. The search minimises loss - slope * delta and only
-        accepts values below the cutoff. With `root_only` it solves one program in which no pair is
-        decided, even after the deadline.
+        The search minimises loss - slope * delta. On the piece this number is constant.
+
+        Args:
+            piece: the piece, with its slope.
+            root_only: whether to solve only one program, in which no pair is decided, and to ignore
+                the deadline.
+            has_tight_tolerances: whether to open a new solver session with tight tolerances.
+
+        Returns:
+            The outcome, and the cutoff: only points with loss - slope * delta < cutoff count.
         """
         (a, value_a), (b, _) = piece
         slope = _slope_of(piece)
-        # If the function of a traced pattern starts at the right end, rho* jumps there. The search
-        # ends short of it, so that it does not find this pattern again.
+        # If a known pattern starts at the right end, rho* jumps there. The search then ends
+        # JUMP_SEPARATION before that end.
         has_jump = b < self.high and any(
             abs(points[0][0] - b) < JUMP_SEPARATION for points in self.functions.values()
         )

@@ -30,12 +30,12 @@ class LineLoss:
     Attributes:
         name: name of the loss in reports.
         power: exponent 1 or 2 of |η|, or 0 for a table.
-        table: values >= 0 for η = -m..m, length 2 m + 1; empty for a power.
+        table: values >= 0 for η = -m..m, of odd length 2 m + 1; empty for a power.
         slopes: (right, left): increase of the loss in each step away from 0 beyond the table.
         may_fall: whether the table may fall as |η| grows. Programs then include all of -m..m.
 
     Raises:
-        ValueError: the table has a negative value, or falls although it may not.
+        ValueError: the table has an even length or a negative value, or falls although it may not.
     """
 
     name: str
@@ -181,16 +181,15 @@ class LineLoss:
         """
         return {eta: self.value_at(eta) for eta in range(low, high + 1)}
 
-    def min_tail_losses(
+    def bound_tail_losses(
         self,
         last: int,
         reach: int,
         ratio: Fraction,
     ) -> tuple[Fraction, Fraction]:
-        """Bound from below the mean loss of the noise mass beyond `last`.
+        """Return lower bounds on the mean loss, given that the noise is beyond `last`.
 
-        The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a. So at least the share
-        ratio^⌈k/reach⌉ of the mass beyond `last` lies beyond last + k.
+        The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a, and so does -η.
 
         Args:
             last: a noise value >= m for a table.
@@ -198,8 +197,11 @@ class LineLoss:
             ratio: in (0, 1).
 
         Returns:
-            The bounds on the right and on the left.
+            (right, left): bounds on E[c(η) | η > last] and on E[c(η) | η < -last].
         """
+        # The distance of η from last + 1 is at least k with probability ratio^⌈k/reach⌉ or more.
+        # The sum over k >= 1 bounds its mean. A power has slopes 0: only its value at last + 1
+        # counts.
         mean_distance = reach * ratio / (1 - ratio)
         right = self.value_at(last + 1) + self.slopes[0] * mean_distance
         left = self.value_at(-last - 1) + self.slopes[1] * mean_distance

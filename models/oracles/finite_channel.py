@@ -56,15 +56,15 @@ class CountOptimum:
     """The best post-processing of geometric noise.
 
     Attributes:
-        value: expected loss, the sum of `label_shares`.
+        value: expected loss, the sum of `row_duals`.
         channel: the optimal channel, shape (k, m).
-        label_shares: dual values λ of the constraints "row y sums to 1", shape (k,). They sum to
+        row_duals: dual values λ of the constraints "row y sums to 1", shape (k,). They sum to
             `value` and solve λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o).
     """
 
     value: float
     channel: Vector
-    label_shares: Vector
+    row_duals: Vector
 
 
 def geometric_channel(k: int, epsilon: float) -> Vector:
@@ -100,7 +100,7 @@ def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> Cou
 
     Args:
         losses: loss ℓ(y,o) of each input and output, shape (k, m), k >= 2.
-        prior: weights of the inputs, shape (k,).
+        prior: probabilities of the inputs, which sum to 1, shape (k,).
         epsilon: budget ε > 0.
     """
     k, m = losses.shape
@@ -111,8 +111,8 @@ def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> Cou
     channel = np.zeros((k, m))
     for z, o in enumerate(remap.tolist()):
         channel[:, o] += G[:, z]
-    label_shares = np.linalg.solve(G.T, least_losses)
-    return CountOptimum(float(least_losses.sum()), channel, label_shares)
+    row_duals = np.linalg.solve(G.T, least_losses)
+    return CountOptimum(float(least_losses.sum()), channel, row_duals)
 
 
 def minimax_value(losses: Vector, epsilon: float) -> float:
@@ -136,12 +136,12 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
 
     Args:
         losses: loss ℓ(y,o) of each input and output, shape (k, m), k <= MAX_EXTREMAL_INPUTS.
-        prior: weights of the inputs, shape (k,).
+        prior: probabilities of the inputs, which sum to 1, shape (k,).
         epsilon: budget ε > 0.
     """
     k = len(losses)
-    # Row number s says which entries are high, as the binary digits of s. The column with all
-    # entries low is a multiple of the one with all entries high, so s = 0 is left out.
+    # These are all 2^k - 1 staircases with a high entry. The staircase with all entries low is a
+    # multiple of the one with all entries high.
     is_high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
     staircases = np.where(is_high, math.exp(epsilon), 1.0)
     costs = (staircases @ (prior[:, None] * losses)).min(axis=1)
@@ -152,7 +152,7 @@ def randomized_response_error(prior: Vector, epsilon: float) -> float:
     """Compute the smallest error rate if all pairs of inputs are neighbours: that of RRTop-j.
 
     Args:
-        prior: weights of the inputs, shape (k,).
+        prior: probabilities of the inputs, which sum to 1, shape (k,).
         epsilon: budget ε > 0.
     """
     top_sums = np.cumsum(np.sort(prior)[::-1])

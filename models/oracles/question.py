@@ -32,12 +32,10 @@ from workbench.solvers.arrays import Ints, Vector
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = Ints
 
-# Two numbers count as equal (`is_close`) if they differ by at most this, relatively. Evaluations of
-# one closed form in double precision differ by less.
+# Relative tolerance of `is_close`. Two evaluations of one closed form in double precision differ by
+# less.
 ROUNDING = 1e-12
-_MASS_ROUNDING = (
-    1e-15  # Two numbers also count as equal if they differ by at most this, absolutely.
-)
+_MASS_ROUNDING = 1e-15  # Absolute tolerance of `is_close`, for numbers near 0.
 
 
 class OutsideDomain(ValueError):
@@ -137,7 +135,7 @@ def build_question(
         shifts: differences of neighbouring answers, one integer per cyclic factor.
         is_directed: whether neighbours are directed (a shift μ does not imply -μ). Otherwise -μ
             must be listed beside every μ.
-        epsilon: ε > 0, one number or one for each shift.
+        epsilon: ε > 0, or a mapping whose keys are the shifts as listed in `shifts`.
         delta: budget δ in [0, 1].
         requires: bound on neighbouring distributions, "hockey-stick" (DP) or "mass-above-ratio"
             (PDP).

@@ -34,8 +34,9 @@ import numpy as np
 from workbench.solvers.contract import Backend
 from workbench.solvers.data import Change, Data
 from workbench.solvers.errors import SolverError
+from workbench.solvers.interruption import Interruption
 from workbench.solvers.program import Program
-from workbench.solvers.session import Interruption, Options, Raw, Session
+from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # HiGHS's kSolutionStatusFeasible.

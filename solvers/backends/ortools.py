@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.contract import Backend
 from workbench.solvers.data import Change, Data
+from workbench.solvers.interruption import Interruption
 from workbench.solvers.program import Program
-from workbench.solvers.session import Interruption, Options, Raw, Session
+from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # MathOpt's SOLUTION_STATUS_FEASIBLE.
@@ -258,7 +259,7 @@ class _MathOptSession(Session):
             basis,
         )
 
-    def _needs_coarser_units(self, raw: Raw) -> bool:
+    def _needs_unscaled_solve(self, raw: Raw) -> bool:
         """Return whether GLOP called its answer imprecise. Without the scale it may be precise."""
         is_imprecise = raw.termination is Termination.NUMERICAL and not raw.is_interrupted
         return self._variant == "glop" and is_imprecise and self._scale > 1

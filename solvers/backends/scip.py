@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from workbench.solvers.contract import Backend
+from workbench.solvers.interruption import Interruption
 from workbench.solvers.mps import format_mps
 from workbench.solvers.program import Data, Program
-from workbench.solvers.session import Interruption, Options, Raw, Session
+from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Start, Termination
 
 

@@ -54,7 +54,7 @@ class Contract:
             is possible, it returns NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
         has_interruption: whether Ctrl-C reaches the solver through
-            `workbench.solvers.session.Interruption`.
+            `workbench.solvers.interruption.Interruption`.
         endless_lp: size of a dense LP that keeps the solver busy for many seconds.
         endless_options: native options with which the solver needs this time.
     """

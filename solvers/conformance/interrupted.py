@@ -22,7 +22,8 @@ from unittest import mock
 from workbench.solvers.backend import Options
 from workbench.solvers.conformance import instances
 from workbench.solvers.contract import Backend
-from workbench.solvers.session import Interruption, Session
+from workbench.solvers.interruption import Interruption
+from workbench.solvers.session import Session
 
 _TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits for it at most this long.
 

@@ -168,7 +168,7 @@ class ParametricProgram:
 
     Attributes:
         program: the program that is passed to the solver, which proposes bases.
-        powers: parameter of the program -> polynomial in x for each of its entries.
+        polynomials: parameter of the program -> polynomial in x for each of its entries.
         delta: name of the parameter that is δ, or None.
         numbers: values of the other parameters.
         exact: section of `Data` -> position -> the rational that the double there stands for. For
@@ -183,7 +183,7 @@ class ParametricProgram:
     def __init__(
         self,
         program: Program,
-        powers: Mapping[str, Sequence[int | Poly]],
+        polynomials: Mapping[str, Sequence[int | Poly]],
         delta: str | None = None,
         numbers: Mapping[str, Sequence[Fraction]] | None = None,
         exact: Mapping[str, Mapping[int, Fraction]] | None = None,
@@ -192,7 +192,8 @@ class ParametricProgram:
 
         Args:
             program: the `Program` whose parameters become x and δ.
-            powers: parameter -> for each of its entries a polynomial in x, or an integer k for x^k.
+            polynomials: parameter -> for each of its entries a polynomial in x, or an integer k for
+                x^k.
             delta: name of the parameter that is δ, or None.
             numbers: values of the other parameters. None for no other parameters.
             exact: see the attribute. None for no such rationals.
@@ -207,8 +208,9 @@ class ParametricProgram:
             )
         self.program = program
         self.delta = delta
-        self.powers = {
-            name: [_to_power(entry) for entry in entries] for name, entries in powers.items()
+        self.polynomials = {
+            name: [_power_to_polynomial(entry) for entry in entries]
+            for name, entries in polynomials.items()
         }
         self.numbers = numbers or {}
         self.exact = exact or {}
@@ -253,7 +255,7 @@ class ParametricProgram:
     @property
     def degree(self) -> int:
         """Return the highest power of x among the parameters."""
-        degrees = [entry.degree() for entries in self.powers.values() for entry in entries]
+        degrees = [entry.degree() for entries in self.polynomials.values() for entry in entries]
         return max(degrees, default=1)
 
     def _section_entries(self, section: str) -> list[Entry | None]:
@@ -273,8 +275,10 @@ class ParametricProgram:
         for name, shape in self.program.parameters.items():
             if name == self.delta:
                 stacked_entries.append((_NO_SLOPE, fmpq_poly([1])))
-            elif name in self.powers:
-                stacked_entries += [(fmpq_poly(entry), _NO_SLOPE) for entry in self.powers[name]]
+            elif name in self.polynomials:
+                stacked_entries += [
+                    (fmpq_poly(entry), _NO_SLOPE) for entry in self.polynomials[name]
+                ]
             else:
                 values = self.numbers[name][: prod(shape)]
                 stacked_entries += [(_to_polynomial(Fraction(v)), _NO_SLOPE) for v in values]
@@ -301,12 +305,13 @@ class ParametricProgram:
             np.r_[data.upper, np.inf * ones],
             np.zeros(column_count + 2 * row_count, dtype=bool),
         )
+        # The objective is replaced, so only the bounds, rows and sides still depend on parameters.
         moves = {
             name: move for name, move in self.program.moves.items() if name not in ("c", "offset")
         }
         program = replace(self.program, template=template, moves=moves, cost=1.0, shift=0.0)
         exact = {name: values for name, values in self.exact.items() if name not in ("c", "offset")}
-        return ParametricProgram(program, self.powers, self.delta, self.numbers, exact)
+        return ParametricProgram(program, self.polynomials, self.delta, self.numbers, exact)
 
     def propose_basis(self, x: Fraction, delta: Fraction) -> Basis | None:
         """Return the basis that a solver finds at a point, or None if it calls it infeasible.
@@ -344,7 +349,11 @@ class ParametricProgram:
         )
 
     def _with_scaled_costs(self, lp: RationalLP) -> RationalLP:
-        """Return a program with costs multiplied by `Program.cost`: the same points are optimal."""
+        """Return a program with costs multiplied by `Program.cost`: the same points are optimal.
+
+        Refinement begins with a solve in floats. Its tolerances would hide differences of small
+        costs. The product has costs of ordinary size.
+        """
         scaled_lp = RationalLP(lp.columns, lp.bits)
         scaled_lp.bounds = lp.bounds
         scaled_lp.sides = lp.sides
@@ -358,8 +367,8 @@ class ParametricProgram:
         for name, shape in self.program.parameters.items():
             if name == self.delta:
                 values[name] = [delta]
-            elif name in self.powers:
-                values[name] = [evaluate_polynomial(power, x) for power in self.powers[name]]
+            elif name in self.polynomials:
+                values[name] = [evaluate_polynomial(entry, x) for entry in self.polynomials[name]]
             else:
                 numbers = self.numbers[name][: prod(shape)]
                 values[name] = [Fraction(float(number)) for number in numbers]
@@ -529,7 +538,7 @@ class ParametricProgram:
         return conditions
 
 
-def _to_power(entry: int | Poly) -> Poly:
+def _power_to_polynomial(entry: int | Poly) -> Poly:
     """Return x^k for an integer k, and a polynomial unchanged."""
     return fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry
 

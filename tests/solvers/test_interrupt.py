@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from workbench.solvers.session import Interruption
+from workbench.solvers.interruption import Interruption
 
 MAX_WAIT_SECONDS = 60.0  # A test that waits longer fails.
 SIGNAL_SECONDS = 0.05  # A signal is delivered within this time.

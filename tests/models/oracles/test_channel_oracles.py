@@ -73,7 +73,7 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow_with_the
     assert optimum.value == pytest.approx(
         float((prior[:, None] * losses * optimum.channel).sum()), rel=1e-12
     )
-    assert optimum.label_shares.sum() == pytest.approx(optimum.value, rel=1e-9)
+    assert optimum.row_duals.sum() == pytest.approx(optimum.value, rel=1e-9)
     assert minimax_value(losses, epsilon) == pytest.approx(
         solve_channel_lp(losses, None, line, epsilon), rel=1e-7
     )

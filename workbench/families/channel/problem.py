@@ -249,7 +249,7 @@ class ChannelProblem(Problem):
         epsilon = request.claim.epsilon
         geometric = post_process_geometric(table.floats, request.prior_weights, float(epsilon))
         K = round_to_integers(geometric.channel)
-        bound = bound_loss_on_line(table, prior, epsilon, geometric.label_shares)
+        bound = bound_loss_on_line(table, prior, epsilon, geometric.row_duals)
         is_proven = geometric.value - float(bound) <= _FORMULA_GAP * geometric.value
         if not is_proven and request.comparison_count <= request.MAX_COMPARISONS:
             return Doubt("it is not proven optimal for this loss")

@@ -19,7 +19,7 @@ Lower bound: no pure noise has a smaller loss than the optimum of this program.
    mass beyond L is therefore more than D farther out, at least the share e^-2ε is more than 2 D
    farther out, and so on. The loss does not fall beyond L, so the mean loss of the mass beyond L is
    at least that of a tail that falls by e^-ε every D. This is c₊ (on the left c₋), from
-   `workbench.models.noise.losses.LineLoss.min_tail_losses`.
+   `workbench.models.noise.losses.LineLoss.bound_tail_losses`.
 
 Upper bound: the law of the window is raised to the smallest law above it with
 f(η) <= e^ε f(η + s) everywhere. This law is exactly pure, and its tails fall by e^-ε every D. B₊
@@ -142,7 +142,7 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
             pure_bounds.bounds,
             is_even,
             tail_losses=[
-                line_loss.min_tail_losses(size + d, d, ratio_below) for line_loss in losses
+                line_loss.bound_tail_losses(size + d, d, ratio_below) for line_loss in losses
             ],
             loss_unit=unit,
         )

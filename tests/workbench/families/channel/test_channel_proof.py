@@ -128,9 +128,7 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_all_pairs(seed:
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "5"])
 def test_the_shares_of_post_processed_noise_prove_its_optimum_on_a_line(epsilon: str):
     geometric = post_process_geometric(SQUARED_LOSSES.floats, np.full(6, 1 / 6), float(epsilon))
-    bound = bound_loss_on_line(
-        SQUARED_LOSSES, LINE.prior, Fraction(epsilon), geometric.label_shares
-    )
+    bound = bound_loss_on_line(SQUARED_LOSSES, LINE.prior, Fraction(epsilon), geometric.row_duals)
     assert float(bound) == pytest.approx(geometric.value, rel=1e-10)
     assert bound <= wb.design(LINE, epsilon=epsilon).details["loss"]
 
