@@ -47,7 +47,7 @@ def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
         InvalidRequest: Another cell is no number.
     """
     rows = []
-    for line, cells in enumerate(read_table(path, name, header=True)):
+    for line, cells in enumerate(read_table(path, name, keep_header=True)):
         row = []
         for column, cell in enumerate(cells):
             row.append(_read_cell(cell, name, may_be_label=line == 0 or column == 0))

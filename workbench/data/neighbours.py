@@ -190,7 +190,7 @@ def _read_file(path: str | Path, inputs: Sequence[Point], is_directed: bool) -> 
     """Read a CSV file of pairs or of a matrix."""
     if not names_file(path):
         must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(path)))
-    rows = read_table(path, "neighbours", header=True)
+    rows = read_table(path, "neighbours", keep_header=True)
     index = PointIndex(inputs)
     table = _align_file_matrix(rows, inputs, index)
     if table is not None:

@@ -42,14 +42,16 @@ class Cell(str):
     place: str
 
 
-def read_table(path: Path | str, name: str = "input", *, header: bool = False) -> list[list[Cell]]:
+def read_table(
+    path: Path | str, name: str = "input", *, keep_header: bool = False
+) -> list[list[Cell]]:
     """Read the non-empty rows of a small CSV file.
 
     Args:
         path: Path of the file.
         name: Name of the option in errors.
-        header: Whether a header row is kept. The first row is a header if none of its cells is a
-            number, but all other cells of some column are.
+        keep_header: Whether a header row is kept. The first row is a header if none of its cells is
+            a number, but all other cells of some column are.
 
     Returns:
         Cells of each row. Every cell has its place in the file for errors.
@@ -67,7 +69,7 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
             cell.place = f"line {line}, column {column} of {file}"
         if any(cells):
             table.append(cells)
-    if header or not _has_header(table):
+    if keep_header or not _has_header(table):
         return table
     return table[1:]
 
@@ -94,9 +96,10 @@ def is_number(cell: Any) -> bool:
 
 
 def is_name(cell: str) -> bool:
-    """Return whether a cell is the name of a column: it begins with a letter and is no number.
+    """Return whether a cell is the name of a column.
 
-    The texts nan, inf and infinity are numbers.
+    A name begins with a letter or an underscore and is not a number. The texts nan, inf and
+    infinity are numbers.
 
     Args:
         cell: Text of the cell, which may be quoted.

@@ -27,7 +27,7 @@ from workbench.formulas.certificate import FormulaQuestion
 from workbench.formulas.formula import solve_formula
 from workbench.formulas.pieces import Piece
 from workbench.formulas.plot import choose_epsilon_range, number_formulas, sample_values
-from workbench.pipeline.stated import check_formula_notion
+from workbench.pipeline.formula_program import check_formula_notion
 
 _EPSILON_LIMITS = Fraction(1, 100), Fraction(4)  # The interval of ε that a map covers.
 _TIME_LIMIT_SECONDS = 6.0  # Regions that are not proven by then stay blank.

@@ -55,9 +55,9 @@ from workbench.io.records import (
     take_entries,
 )
 from workbench.pipeline.family import Family
+from workbench.pipeline.formula_program import MAX_FORMULA_EPSILON, FormulaProgram, Interval
 from workbench.pipeline.option import to_json_value
 from workbench.pipeline.registry import get_family
-from workbench.pipeline.stated import MAX_FORMULA_EPSILON, FormulaProgram, Interval
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.parametric import Basis, ParametricProgram
 from workbench.solvers.exact.polynomials import Root, count_sign_changes

@@ -42,15 +42,15 @@ from workbench.formulas.pieces import merge_regions, to_epsilon_interval
 from workbench.formulas.series import read_ranged_option, solve_series
 from workbench.io.result import limit_message_rate
 from workbench.pipeline.family import Family
-from workbench.pipeline.outcome import translate_errors
-from workbench.pipeline.registry import find_family, get_family
-from workbench.pipeline.requirements import MASS_ABOVE_RATIO, get_ratio_kind, list_ratio_notions
-from workbench.pipeline.stated import (
+from workbench.pipeline.formula_program import (
     MAX_FORMULA_EPSILON,
     FormulaProgram,
     Interval,
     check_formula_notion,
 )
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.registry import find_family, get_family
+from workbench.pipeline.requirements import MASS_ABOVE_RATIO, get_ratio_kind, list_ratio_notions
 from workbench.solvers.exact.regions import (
     Ends,
     InfeasiblePoint,

@@ -32,8 +32,8 @@ from workbench.exact.objects import Progress, Record
 from workbench.formulas.formula_object import Formula
 from workbench.formulas.pieces import Part, Piece
 from workbench.models.modulo.level_frontier import FrontierPiece
+from workbench.pipeline.formula_program import FormulaProgram, Interval
 from workbench.pipeline.registry import find_family
-from workbench.pipeline.stated import FormulaProgram, Interval
 from workbench.privacy.repair import Pattern, find_violation_pattern
 from workbench.solvers.exact.parametric import Vertex
 from workbench.solvers.exact.polynomials import ZERO, Affine, Root

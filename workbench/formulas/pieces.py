@@ -23,7 +23,7 @@ from typing import Any
 
 from workbench.exact.objects import FloatPair, Record
 from workbench.formulas.text import PLAIN, Style, write_affine
-from workbench.pipeline.stated import FormulaProgram
+from workbench.pipeline.formula_program import FormulaProgram
 from workbench.solvers.exact.polynomials import Affine, Poly, Root
 from workbench.solvers.exact.regions import Ends, Region
 from workbench.solvers.exact.regions import Formula as RegionFormula

@@ -30,7 +30,7 @@ from workbench.exact.objects import FloatPair, Record, Strings
 from workbench.formulas.certificate import FormulaQuestion
 from workbench.formulas.formula import solve_formula
 from workbench.io.shown import render_document, render_facts
-from workbench.pipeline.stated import check_formula_notion, list_linear_notions
+from workbench.pipeline.formula_program import check_formula_notion, list_linear_notions
 from workbench.privacy.audit import measure_mechanism
 from workbench.privacy.claim import Claim
 from workbench.solvers.arrays import Ints

@@ -8,8 +8,9 @@ is known in closed form. A piece whose chord exceeds the right side is cut in tw
 
 On the first piece (1, b] the chord stays below if D_b <= ρ. As b falls to 1, D_b approaches
 Σ P ln P/Q. So some b is small enough if this sum is less than ρ. If the sum exceeds ρ, the claim is
-false. (They cannot be equal, because e^ρ is transcendental for rational ρ != 0.) A claim that is
-tight at some order may stay undecided. Then NotProven is raised.
+false. (They cannot be equal: the masses are rational, so e to the power of the sum is algebraic,
+but e^ρ is transcendental for rational ρ != 0.) A claim that is tight at some order may stay
+undecided. Then NotProven is raised.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class ZCDP(SmallestParameterNotion):
     title = "zCDP"
     parameters = ("rho",)
     quantity = "zcdp"
-    series_work = 10_000
+    series_work = 10_000  # In units of `workbench.privacy.audit_work`, for one outcome.
 
     def measure(self, laws: Laws, budget: Values) -> Any:
         """Collect the privacy loss; its moments are computed when it is compared.
@@ -303,7 +304,9 @@ class ZCDP(SmallestParameterNotion):
     def requirement_range(
         self, budget: Values
     ) -> tuple[float, float, Callable[[float], Requirement]]:
-        """Return the range of the orders α, as ln(α - 1).
+        """Return (low, high, requirement): the range of ln(α - 1) over the orders α.
+
+        `requirement` takes a number in [low, high] and returns the bound of its order.
 
         Args:
             budget: Exact values of the parameters by name, such as epsilon and delta.
@@ -314,8 +317,8 @@ class ZCDP(SmallestParameterNotion):
             2.0**10, math.sqrt(0.25 + _MAX_PROGRAM_EXPONENT / float(rho)) - 0.5
         )
 
-        def requirement(level: float) -> Requirement:
-            return self._require_order(1 + Fraction(math.exp(level)), rho)
+        def requirement(log_order_minus_one: float) -> Requirement:
+            return self._require_order(1 + Fraction(math.exp(log_order_minus_one)), rho)
 
         return math.log(2.0**-6), math.log(max_order_minus_one), requirement
 

@@ -47,21 +47,23 @@ class _ComparisonRun:
 
 
 def make_comparison_artifacts(
-    table: pd.DataFrame, suite: str, time_limit: float
+    table: pd.DataFrame, programs: str, time_limit: float
 ) -> dict[str, Artifact]:
     """Return the artifacts of a comparison: summary, performance profile, scatter plots.
 
     Args:
         table: One row for each run of a solver, with the columns `COLUMNS` of
             `workbench.comparison.report`.
-        suite: The name of the suite, or a description of the programs.
+        programs: The name of the suite, or a description of the programs.
         time_limit: The time limit of a run in seconds.
 
     Returns:
         Name of an artifact, as in `_ARTIFACT_NAMES` -> artifact.
     """
-    programs = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
-    description = f"{programs}: {table['instance'].nunique()} instances, {len(table)} runs"
+    title = programs
+    if programs in SUITES:
+        title = f"Suite {programs}, version {SUITES[programs][0]}"
+    description = f"{title}: {table['instance'].nunique()} instances, {len(table)} runs"
     contradicted_count = int(table["contradicted"].eq(True).sum())
     dispute = ""
     if contradicted_count:

@@ -36,8 +36,8 @@ from workbench.pipeline.request import Request
 
 if TYPE_CHECKING:
     from workbench.models.modulo.level_frontier import FrontierPiece
+    from workbench.pipeline.formula_program import Interval
     from workbench.pipeline.published import Published
-    from workbench.pipeline.stated import Interval
     from workbench.solvers.backend import Options
 
 

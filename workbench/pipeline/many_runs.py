@@ -16,6 +16,8 @@ search finds the last budget of each path that is within. These paths are search
                    noise for T runs (`workbench.models.noise.repeated_noise`), with all its privacy
                    losses multiplied by a factor of _CURVE_FACTORS
 
+Each path is halved at the geometric mean of its ends until little can be gained.
+
 The certificate claims the budget of one run and the budget of all runs together. For δ = 0 the
 bound of the optimum of one run is also the bound for T runs. For δ > 0 no bound over mechanisms for
 T runs is proven, and a note says so.
@@ -58,7 +60,7 @@ _CURVE_FACTORS = (Fraction(1, 2), Fraction(6, 5))
 # privacy losses up to a grid, and could not prove the exact equal parts.
 _EPSILON_REDUCTION = Fraction(1, 10**12)
 _DELTA_REDUCTION = Fraction(1, 10**12)
-# A path is halved at most this many times.
+# The part of a path that is searched is halved at most this many times.
 _MAX_HALVINGS = 10
 # The search of a path ends if no budget left on it can reduce the best loss by this share.
 _MIN_IMPROVEMENT = 5e-4
@@ -89,7 +91,8 @@ class ManyRuns(Session):
         """Return the best design found.
 
         Args:
-            point: Values of hot options. None: the values of the request.
+            point: Values of hot options: the options, such as ε and δ, that only change numbers of
+                a model that is already built. None: the values of the request.
             start: "hot" or "cold".
 
         Raises:
@@ -195,7 +198,8 @@ class _Search:
         if is_pure and claim.epsilon * runs <= epsilon and design.private:
             # The largest privacy losses of the runs add up to at most ε.
             return ZERO
-        # This mechanism has the neighbours of the request.
+        # `design.mechanism` may group answers or outputs. This mechanism has the neighbours of the
+        # request.
         mechanism = self.request.family.uncertified_mechanism(design)
         return bound_composed_delta(mechanism, runs, epsilon, self.request.claim.delta)
 
@@ -220,6 +224,7 @@ class _Search:
         if not is_within:
             return  # No point is within the budget.
         for _ in range(_MAX_HALVINGS):
+            # Budgets and factors range over orders of magnitude, so the mean is geometric.
             middle = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
             if not low < middle < high or self._is_out_of_time():
                 return
@@ -340,11 +345,18 @@ def _compose_design(request: Any, best: Design, bound: float | None, search: _Se
         if name != "curve":
             budget_texts.append(f"{name} = {float(value):g}")
     budget = ", ".join(budget_texts) or "several (epsilon, delta)"
-    notes = [
-        f"One run is certified: {best.claim.notion.name} at {budget}. The {runs} runs together are "
-        f"certified to be ({float(request.claim.epsilon):g}, {delta:g})-private, by convolution in "
-        "integers."
-    ]
+    one_run = f"{best.claim.notion.name} at {budget}"
+    all_runs = f"({float(request.claim.epsilon):g}, {delta:g})-private, by convolution in integers."
+    if certificate is not None:
+        notes = [
+            f"One run is certified: {one_run}. "
+            f"The {runs} runs together are certified to be {all_runs}"
+        ]
+    else:
+        notes = [
+            f"One run is designed for {one_run}, without a certificate. "
+            f"The {runs} runs together are proven to be {all_runs}"
+        ]
     if request.claim.delta:
         notes.append(format_unproven_note(runs))
     if search.is_stopped:

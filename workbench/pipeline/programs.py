@@ -40,10 +40,13 @@ class Judged:
         claimed_epsilon: ε that the program requires.
         claimed_delta: δ that the program requires, or the objective if δ is minimised.
         exact_epsilon: ε of the mechanism as returned.
-        exact_delta: δ of the mechanism as returned.
+        exact_delta: δ of the mechanism as returned. None if the program requires δ = 0 and the
+            family does not report it.
         private: Whether the mechanism as returned satisfies the claim.
         certified: Whether a repaired mechanism satisfies it.
-        certified_objective: Expected loss of the repaired mechanism. None without a certificate.
+        certified_objective: Expected loss of the repaired mechanism, or its δ if δ is minimised.
+            None without a certificate, if the loss exceeds the limit of the program, or if there is
+            no objective to compare.
     """
 
     claimed_epsilon: float
@@ -134,11 +137,12 @@ def matches_pattern(name: str, pattern: str | None) -> bool:
 def try_certify(
     certify: Callable[[], Any], loss: Callable[[Any], float | None]
 ) -> tuple[bool, float | None]:
-    """Return whether a mechanism was certified, and its loss.
+    """Return whether a mechanism was certified, and its objective (None without a certificate).
 
     Args:
-        certify: Function that returns the certified mechanism or raises NotCertified.
-        loss: Function that returns the loss of a mechanism.
+        certify: Function that returns the certificate or the certified mechanism, or raises
+            NotCertified.
+        loss: Function from that object to the objective, or to None.
     """
     try:
         return True, loss(certify())

@@ -32,9 +32,9 @@ from workbench.exact.numbers import ZERO, to_jsonable
 from workbench.exact.objects import Progress, Record, Values
 from workbench.io.files import format_fraction
 from workbench.notions import BUILT_IN_NOTIONS, get_notion
+from workbench.pipeline.formula_program import FormulaProgram
 from workbench.pipeline.option import NOTION_PARAMETERS, to_json_value
 from workbench.pipeline.requirements import bounds_one_ratio
-from workbench.pipeline.stated import FormulaProgram
 from workbench.privacy.claim import Claim, read_budget
 from workbench.solvers.backend import Options
 

@@ -164,7 +164,7 @@ _READERS: dict[str, Callable[[Path, str], Any]] = {".json": _read_json, ".py": _
 
 def _read_csv(path: Path, name: str) -> Law:
     """Read the law of a CSV file."""
-    rows = read_table(path, name, header=True)
+    rows = read_table(path, name, keep_header=True)
     if rows and is_law_table(rows[0]):
         return _parse_law(read_law_table(rows[0], rows[1:]), name)
     return read_law_rows(rows, path.name, name, _ACCEPTED)

@@ -66,11 +66,11 @@ class BlocksSize(NamedTuple):
 
     @property
     def sum_counts(self) -> tuple[float, float]:
-        """Return (sums of one output, all sums) if δ > 0.
+        """Return (sums of one output, all sums): numbers of sums over outputs, if δ > 0.
 
-        A sum over outputs couples the blocks: the row sum of an input, the hockey stick of an
-        ordered pair, or a user-defined row. The first number counts those in which one output
-        occurs.
+        A sum over outputs is the row sum of an input, the hockey stick of an ordered pair, or a
+        user-defined row. It couples the blocks. The first number counts the sums with a variable
+        mass of one given output. Both numbers are means over the inputs, so they may be fractions.
         """
         sums_per_input = 1 + (2 * len(self.pairs or ()) + self.extra_rows) / self.k
         return (self.inputs_per_output or 0) * sums_per_input, self.k * sums_per_input
@@ -105,23 +105,28 @@ def estimate_block_seconds(size: BlocksSize) -> float:
         size: size of the channel.
     """
     k, m, pairs, output_inputs, extra = size
-    # A matrix with a row for each input and each extra row takes 2 (rows)² operations for each
-    # output to build, and (rows)³/3 to factorise.
     if pairs is None:
+        # A matrix with a row for each input and each extra row takes 2 (rows)² operations for each
+        # output to build, and (rows)³/3 to factorise.
         operations = 2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3
         return _ITERATIONS * operations / _OPERATIONS_PER_SECOND
     if output_inputs is not None:
         output_sums, all_sums = size.sum_counts
+        # The masses of an output are eliminated. They add a square of numbers to the Schur
+        # complement.
         elimination_seconds = 2.0 * output_inputs**3 / _OPERATIONS_PER_SECOND
-        seconds_per_output = (
-            _OUTPUT_SECONDS + _SCATTER_SECONDS * output_sums**2 + elimination_seconds
-        )
+        scatter_seconds = _SCATTER_SECONDS * output_sums**2
+        seconds_per_output = _OUTPUT_SECONDS + scatter_seconds + elimination_seconds
+        # The Schur complement is factorised as a band matrix or as a dense one.
         schur_operations = min(all_sums * output_sums**2, all_sums**3 / 3)
         schur_seconds = schur_operations / _OPERATIONS_PER_SECOND
         return _ITERATIONS * (m * seconds_per_output + schur_seconds)
+    # Each output has a band matrix with a row for each input. Its factor and its solution for k
+    # right sides are computed, and it adds to each extra row.
     bandwidth = estimate_bandwidth(pairs)
     operations = m * k * (bandwidth * (2.0 * bandwidth + 2.0 * k) + extra)
     if extra:
+        # The matrix of inputs and extra rows is factorised.
         operations += (k + extra) ** 3 / 3
     overhead_seconds = 12 * k * _ELIMINATION_STEP_SECONDS
     return _ITERATIONS * (operations / _OPERATIONS_PER_SECOND + overhead_seconds)
@@ -145,22 +150,25 @@ def estimate_block_memory(size: BlocksSize) -> float:
         size: size of the channel.
     """
     k, m, pairs, output_inputs, extra = size
-    # The number of rows per output is 2 k for t <= M <= E t, or one for each ordered pair. A float
-    # takes 8 bytes.
+    # A float takes 8 bytes. If all inputs are neighbours, the masses M[y, o] of output o have 2 k
+    # rows, t <= M[y, o] <= e^ε t with a variable t. Otherwise there is a row for each ordered pair.
     rows = 2 * k
     if pairs is not None:
         rows = 2 * len(pairs)
     if output_inputs is not None:
         output_sums, all_sums = size.sum_counts
-        numbers = 3 * _STORED_ARRAYS * output_sums * m + 4 * output_inputs**2 * m + 3 * all_sums**2
-        return 8 * numbers + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
+        vector_numbers = 3 * _STORED_ARRAYS * output_sums * m
+        block_numbers = 4 * output_inputs**2 * m
+        schur_numbers = 3 * all_sums**2
+        float_bytes = 8 * (vector_numbers + block_numbers + schur_numbers)
+        return float_bytes + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
+    row_numbers = _STORED_ARRAYS * rows * m
+    mass_numbers = 8 * k * m
     factor_numbers = 0
     if pairs is not None:
         factor_numbers = k * estimate_bandwidth(pairs) * m
     extra_numbers = 4 * extra * (extra + 2 * k)
-    return (
-        8 * (_STORED_ARRAYS * rows * m + factor_numbers + 8 * k * m + extra_numbers) + _BASE_BYTES
-    )
+    return 8 * (row_numbers + factor_numbers + mass_numbers + extra_numbers) + _BASE_BYTES
 
 
 def explain_memory_shortfall(size: BlocksSize) -> str | None:
@@ -172,14 +180,14 @@ def explain_memory_shortfall(size: BlocksSize) -> str | None:
     Returns:
         A sentence that names the number of inputs that would fit. None if the method fits.
     """
-    free_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     needed_bytes = estimate_block_memory(size)
-    if needed_bytes <= free_bytes:
+    if needed_bytes <= memory_bytes:
         return None
-    share = (free_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
+    share = (memory_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
     fitting_inputs = int(size.k * share ** (1 / 2))
     return (
-        f"The blocks must fit into the {free_bytes / 1e9:.3g} GB of memory of this machine; "
+        f"The blocks must fit into the {memory_bytes / 1e9:.3g} GB of memory of this machine; "
         f"about {fitting_inputs} inputs would fit. Got {size.k} inputs and {size.m} outputs, "
         f"which need {needed_bytes / 1e9:.3g} GB."
     )

@@ -1,10 +1,10 @@
 """Certify a designed channel: audit it exactly, and make the certificate that states its privacy
 and its loss.
 
-A certificate contains the claim, and the loss if a file can state it. The file states the loss if
-it is a rational loss of numbers under a prior (`workbench.privacy.objective`). It states the bias
-if inputs and outputs are numbers. The losses of places are computed exactly here and written to the
-record, rounded up.
+A certificate contains the claim. It also contains the loss if inputs and outputs are numbers, the
+loss is rational and there is a prior (`workbench.privacy.objective`). It contains the bias if
+inputs and outputs are numbers. If inputs are places in the plane, their loss is computed exactly
+here, rounded up and written to the record.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ def make_channel_certificate(
 ) -> tuple[Certificate, list[str]]:
     """Make the certificate of a channel.
 
-    Under a notion of several bounds, or if the channel must stay unbiased, it is first mixed with a
-    strictly private channel as far as the audit needs. Where δ is minimised, the claim is the δ of
-    the channel, rounded up.
+    The channel is first mixed with a strictly private channel, as far as the audit needs, in two
+    cases: the notion has several bounds for each pair of neighbours (zCDP, GDP, Rényi, curve), or
+    the constraint "unbiased" must survive. Where δ is minimised, the claim is the δ of the channel,
+    rounded up.
 
     Args:
         request: request that the channel answers.
-        channel: the channel. Under a notion of one bound it is repaired already.
+        channel: the channel. If the notion has one bound for each pair, it is repaired already.
         solution: answer of the solver, which is named in the record. None: no solver answered.
         origin: where the masses come from, for the record, such as "exact repair".
 
@@ -96,6 +97,7 @@ def make_channel_certificate(
 def _claim_reached_delta(claim: Claim, channel: Channel) -> Claim:
     """Return the claim with the exact δ of a channel, rounded up."""
     delta = audit(channel, claim.epsilon).dp_delta
+    # The exact δ is a - b e^ε. It is rational if b = 0, and otherwise enclosed.
     upper = delta.enclosure(_DELTA_BITS)[1] if delta.b else delta.a
     scale = 10**_DELTA_DECIMALS
     delta_bound = Fraction(math.ceil(upper * scale), scale)

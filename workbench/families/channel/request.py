@@ -44,6 +44,13 @@ from workbench.io.files import format_fraction
 from workbench.mechanisms.channel import Channel
 from workbench.models.channel.program import ChannelModel, Pairs, UserRows
 from workbench.models.modulo.program import MASS_SCALE
+from workbench.pipeline.formula_program import (
+    FormulaProgram,
+    check_formula_request,
+    check_size,
+    locate_rationals,
+    make_formula_program,
+)
 from workbench.pipeline.loss_tables import LossInput, LossTable, make_picklable
 from workbench.pipeline.option import check_epsilon_range
 from workbench.pipeline.problem import ProgramTooLarge
@@ -53,13 +60,6 @@ from workbench.pipeline.requirements import (
     RatioBounds,
     get_ratio_kind,
     make_ratio_bounds,
-)
-from workbench.pipeline.stated import (
-    FormulaProgram,
-    check_formula_request,
-    check_size,
-    locate_rationals,
-    make_formula_program,
 )
 from workbench.privacy.claim import Claim
 from workbench.questions.finite_query import FiniteQuery

@@ -30,6 +30,7 @@ from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.notions import BUILT_IN_NOTIONS
 from workbench.pipeline.family import Family, Session
+from workbench.pipeline.formula_program import list_linear_notions
 from workbench.pipeline.frontier_plan import Point
 from workbench.pipeline.option import (
     NOTION_PARAMETERS,
@@ -44,7 +45,6 @@ from workbench.pipeline.option import (
     read_plain_text,
 )
 from workbench.pipeline.requirements import list_convex_notions
-from workbench.pipeline.stated import list_linear_notions
 
 if TYPE_CHECKING:
     from workbench.families.labels.request import LabelRequest
@@ -256,7 +256,7 @@ class _LabelFamily(Family):
         Args:
             question: labels with a prior.
         """
-        from workbench.pipeline.stated import simplify_shares
+        from workbench.pipeline.formula_program import simplify_shares
 
         shares = simplify_shares([*map(Fraction, question.prior.tolist())])
         prior: Any = "uniform"

@@ -107,9 +107,9 @@ class _ChannelCase:
             objective: not used.
 
         Returns:
-            The requested ε and δ; the pure ε and δ that the exact audit found (δ: None if 0 was
-            requested); whether the channel is private as returned; whether it could be certified,
-            and the expected loss of the certified channel.
+            The required ε and δ, the exact pure ε and δ of the channel as returned (δ: None if 0 is
+            required), whether it has the required privacy, whether the repaired channel is
+            certified, and the expected loss of the certified channel.
         """
         model = self.model
         epsilon = self.request.claim.epsilon
@@ -123,19 +123,18 @@ class _ChannelCase:
                 "outputs": [*map(Fraction, model.outputs)],
                 "unbiased_for": [*map(Fraction, model.labels)],
             }
-        is_certified, value = try_certify(
+        is_certified, certified_loss = try_certify(
             lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **means),
             lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
-        exact_delta = privacy.dp_delta.upper if self.delta else None
         return Judged(
-            float(epsilon),
-            float(self.delta),
-            privacy.pure_epsilon,
-            exact_delta,
-            privacy.meets(notion, epsilon, self.delta),
-            is_certified,
-            value,
+            claimed_epsilon=float(epsilon),
+            claimed_delta=float(self.delta),
+            exact_epsilon=privacy.pure_epsilon,
+            exact_delta=privacy.dp_delta.upper if self.delta else None,
+            private=privacy.meets(notion, epsilon, self.delta),
+            certified=is_certified,
+            certified_objective=certified_loss,
         )
 
 

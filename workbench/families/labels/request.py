@@ -21,10 +21,10 @@ from workbench.exact.objects import Pair, Strings
 from workbench.families.channel.request import ChannelAim, ChannelRequest
 from workbench.io.files import format_fraction
 from workbench.models.losses import Loss, parse_loss
+from workbench.pipeline.formula_program import FormulaProgram, simplify_shares
 from workbench.pipeline.loss_tables import LossTable, make_loss_table, make_signed_table
 from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.request import Aim, How, Request
-from workbench.pipeline.stated import FormulaProgram, simplify_shares
 from workbench.privacy.claim import Claim
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.labels import Labels

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.models.modulo.level_frontier import FrontierPiece
     from workbench.pipeline.design import Design, LawsByName, Tables
-    from workbench.pipeline.stated import Interval
+    from workbench.pipeline.formula_program import Interval
     from workbench.privacy.claim import Claim
     from workbench.questions.modulo_noise import ModuloNoise
 

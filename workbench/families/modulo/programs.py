@@ -37,12 +37,12 @@ class _ModuloCase:
 
     Attributes:
         options: the options of the request.
-        patterns: whether the MILP is the one of `workbench.models.modulo.patterns` instead of the
-            literal one.
+        by_patterns: whether the MILP is the one of `workbench.models.modulo.patterns` instead of
+            the literal one.
     """
 
     options: Values
-    patterns: bool = False
+    by_patterns: bool = False
 
     @lru_cache  # noqa: B019  (cases live as long as the process)
     def make_request(self) -> Any:
@@ -67,7 +67,7 @@ class _ModuloCase:
     def build(self) -> BuiltProgram:
         """Build the program with the values of its parameters."""
         request = self.make_request()
-        if not self.patterns:
+        if not self.by_patterns:
             return request.model().program, request.parameters()
         question = request.question
         odds = np.exp([float(value) for value in request.budgets.values()])
@@ -84,8 +84,9 @@ class _ModuloCase:
                 minimised.
 
         Returns:
-            The budget, the exact privacy of the solver's noise, and the certified noise with its
-            objective.
+            The required ε (the largest of all shifts) and δ, the exact ε and δ of the solver's
+            noise, whether it has the required privacy, whether the repaired noise is certified, and
+            the objective of the certified noise.
         """
         request = self.make_request()
         program, _ = self.build()
@@ -109,19 +110,17 @@ class _ModuloCase:
                 audit(certificate.mechanism, budgets).worst_result(notion).measurement.upper
             )
 
-        certified_mechanism, value = try_certify(
+        is_certified, certified_objective = try_certify(
             lambda: certify(mechanism, notion, request.claim.epsilon, delta), compute_objective
         )
-        exact_delta = float(privacy.worst_result(notion).measurement.upper)
-        is_private = privacy.meets(notion, budgets, delta)
         return Judged(
-            float(max(budgets.values())),
-            float(delta),
-            privacy.pure_epsilon,
-            exact_delta,
-            is_private,
-            certified_mechanism,
-            value,
+            claimed_epsilon=float(max(budgets.values())),
+            claimed_delta=float(delta),
+            exact_epsilon=privacy.pure_epsilon,
+            exact_delta=float(privacy.worst_result(notion).measurement.upper),
+            private=privacy.meets(notion, budgets, delta),
+            certified=is_certified,
+            certified_objective=certified_objective,
         )
 
 
@@ -131,7 +130,9 @@ def instances() -> list[Instance]:
     return [_make_instance(**table) for table in tables]
 
 
-def _make_instance(name: str, suite: str, model: str, given: Values) -> Instance:
+def _make_instance(
+    name: str, suite: str, model: str, given: Values, by_patterns: bool = False
+) -> Instance:
     """Make an instance from a table of programs.toml, whose keys are the parameters."""
-    case = _ModuloCase(given, "patterns" in model)
+    case = _ModuloCase(given, by_patterns)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.parameter_text)

@@ -30,18 +30,18 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models.convex.requirements import RatioBound
 from workbench.models.modulo.constraints import NoiseEquations, UserConstraints
 from workbench.models.modulo.program import LOSSES, ModuloModel, UserLosses, loss_vector
-from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.option import check_epsilon_range
-from workbench.pipeline.outcome import translate_errors
-from workbench.pipeline.request import Aim, How, Request, read_claim, refuse_option
-from workbench.pipeline.requirements import HOCKEY_STICK, RatioBounds, make_ratio_bounds
-from workbench.pipeline.stated import (
+from workbench.pipeline.formula_program import (
     FormulaProgram,
     check_formula_request,
     check_size,
     locate_rationals,
     make_formula_program,
 )
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.option import check_epsilon_range
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.request import Aim, How, Request, read_claim, refuse_option
+from workbench.pipeline.requirements import HOCKEY_STICK, RatioBounds, make_ratio_bounds
 from workbench.pipeline.user_constraints import check_constraints
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, compute_exact_loss

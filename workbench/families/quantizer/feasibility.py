@@ -35,30 +35,33 @@ def find_smallest_epsilon(request: QuantizerRequest) -> float | None:
     metric = request.aim.metric
     if question.bins is None or metric == "squared":
         return None
-    first = float(question.bins[0])
-    last = float(question.bins[-1])
-    low_end, high_end = map(float, question.ends)
+    first_output = float(question.bins[0])
+    last_output = float(question.bins[-1])
+    first_input, last_input = map(float, question.ends)
     c = float(question.c)
-    low = first - float(question.middle)
-    high = last - float(question.middle)
+    # The formulas are for inputs in [-c, c], so the middle of the inputs is moved to 0.
+    low = first_output - float(question.middle)
+    high = last_output - float(question.middle)
     least_epsilon = smallest_epsilon(low, high, c)
     if metric == "absolute" and math.isfinite(least_epsilon):
-        # The mean distance to the lowest output is Σ_i (B_i - low) p_i(x) = x - low, with slope 1
-        # in x. Every p_i(x) has a slope of at most ε p_i(x), so 1 <= ε (x - low). This is hardest
-        # at x = -c: ε >= 1/(-c - low). The same holds for the distance to the highest output.
+        # The mean distance to the lowest output is Σ_i (B_i - low) p_i(x) = x - low. Its slope in x
+        # is 1. Every p_i(x) has a slope of at most ε p_i(x), so 1 <= ε (x - low). At x = -c this
+        # requires the largest ε, 1/(-c - low). The same holds for the distance to the highest
+        # output.
         least_epsilon = 1 / min(high - c, -c - low)
     if math.isinf(least_epsilon):
         raise Infeasible(
-            f"bins must reach beyond [{low_end:g}, {high_end:g}] on both sides. With an outermost "
-            "output at an end, the input there would have to be published as it is. "
-            f"Got {first:g} to {last:g}."
+            f"bins must reach beyond [{first_input:g}, {last_input:g}] on both sides. With an "
+            "outermost output at an end, the input there would have to be published as it is. "
+            f"Got {first_output:g} to {last_output:g}."
         )
     epsilon = float(request.claim.epsilon)
     if epsilon < least_epsilon * (1 - _EPSILON_ROUNDING):
         raise Infeasible(
-            f"epsilon must be at least {least_epsilon:.9g} for outputs in [{first:g}, {last:g}] "
+            f"epsilon must be at least {least_epsilon:.9g} for outputs in "
+            f"[{first_output:g}, {last_output:g}] "
             "(the smallest at which an unbiased private quantizer on "
-            f"[{low_end:g}, {high_end:g}] exists). Got {epsilon:g}."
+            f"[{first_input:g}, {last_input:g}] exists). Got {epsilon:g}."
         )
     return least_epsilon
 
@@ -68,7 +71,7 @@ def describe_infeasibility(request: QuantizerRequest, bins: Bins | None) -> str:
 
     Args:
         request: the checked request, which no mechanism satisfies.
-        bins: the given outputs in units of c, None if outputs are optimised.
+        bins: the given outputs, with inputs in [-1, 1]. None if outputs are optimised.
 
     Returns:
         The sentence. For privacy by |x - x'|² and given outputs beyond ±1 it also names the
@@ -100,7 +103,7 @@ def _find_smallest_squared_epsilon(bins: Bins, knots: Sequence[Fraction], c: Fra
 
     Σ_i (B_i - low) p_i(x) = x - low may grow from a knot a to the next knot b by the factor
     e^(ε (b - a)²) at most. So ε (b - a)² >= ln((b - low)/(a - low)), and the same holds for the
-    distance high - x. Knots are in units of c.
+    distance high - x. `bins` and `knots` are in units of c.
     """
     low = bins[0]
     high = bins[-1]

@@ -4,30 +4,31 @@
 `laws` smallest? The other functions make the outputs from which such searches start, and clean up
 the outputs that they find.
 
-Notation. MVU is the mechanism of Chaudhuri et al. 2022, whose outputs are called its alphabet; m is
-the number of outputs and n_in the number of points to which inputs are dithered. The reach of
-outputs is the size of the outermost ones, and the least reach r is the smallest one at which a
+Notation. Inputs are in [-1, 1]. m is the number of outputs. MVU is the mechanism of Chaudhuri et
+al. 2022. It dithers inputs to n_in points, and its outputs are called its alphabet. The reach of
+outputs is the size of the outermost ones. The least reach r is the smallest reach at which a
 private unbiased law exists. The excess is r - 1.
 
-V(B) is piecewise smooth and not convex. Every solution of the LP also gives the slope of V. From
-each start SciPy's SLSQP descends, and it is restarted where it stops. The best result of all starts
-is returned. There are local optima: for m = 4, n_in = 4 and ε = 1.5 a gradient method stops at
-1.802, while the optimum is at most 1.6198. The starts therefore differ in how far and how evenly
+Search. V(B) is piecewise smooth and not convex. Every solution of the LP also gives the slope of V.
+From each start SciPy's SLSQP descends, and it is restarted where it stops. The best result of all
+starts is returned. There are local optima: for m = 4, n_in = 4 and ε = 1.5 a gradient method stops
+at 1.802, while the optimum is at most 1.6198. The starts therefore differ in how far and how evenly
 the outputs are spread, and some are asymmetric.
 
-Private laws exist if and only if the outermost outputs are at or beyond the least reach
+Variables. Private laws exist if and only if the outermost outputs are at or beyond the least reach
 r = (e^ε + 1)/(e^ε - 1) on both sides (for privacy by |x - x'|: r = 1 + 1/ε). Then the law on the
-two outermost outputs, Pr[high] = (x - low)/(high - low), is private. At large ε the best outermost
-outputs are at a distance of a few r - 1 from r, which is small. For metric privacy they are often
+two outermost outputs, Pr[high] = (x - low)/(high - low), is private. At large ε, r is close to 1,
+and the best outermost outputs exceed r by a few times the excess. For metric privacy they are often
 at r itself, where the privacy constraints are tight and leave no room for the rounding of a proof.
-Descents therefore use a variable z with the outermost output r + (r - 1) e^z, which stays beyond r.
-The inner outputs are variables themselves.
+A descent therefore uses a variable z for an outermost output r + (r - 1) e^z, which is always
+beyond r. The inner outputs are variables themselves.
 
-A descent is sensitive to rounding: at kinks of V the solver returns one of several duals. To make
-the result the same on every machine, V is evaluated only at multiples of 2^-29 (of z: 2^-30), with
-numbers that do not depend on the machine: workbench.models.quantizer.program.compute_odds,
-correctly rounded exponentials and quadrature nodes, and sums in a fixed order. The steps of SLSQP
-may still differ in their last digits.
+Rounding. At a kink of V the solver returns one of several duals, so a descent is sensitive to
+rounding. The result must be the same on every machine. So V is evaluated only on a grid: outputs
+are multiples of 2^-29 and z is a multiple of 2^-30. All numbers in V are the same on every machine:
+they come from workbench.models.quantizer.program.compute_odds, correctly rounded exponentials and
+quadrature nodes, and sums in a fixed order. The steps of SLSQP may still differ in their last
+digits.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class DescentLimits:
         z_step: the step of the grid on which the variables z lie.
         min_z: the least z; the output is then a millionth of r - 1 beyond the least reach.
         stall_window: a descent ends if this many iterations gain less than `stall_share`.
-        stall_share: the smallest gain within `stall_window` iterations, as a share of the value.
+        stall_share: the smallest gain that counts, as a share of the value. A smaller gain within
+            `stall_window` iterations ends a descent. A smaller gain of a whole descent ends its
+            restarts.
         short_iterations: iterations of a short descent.
         value_tolerance: the change of the value at which SLSQP ends.
         default_reach_factor: outputs may reach this multiple of the least reach by default.
@@ -165,7 +168,9 @@ def make_start_alphabets(
 ) -> list[Vector]:
     """Make the symmetric alphabets from which a search starts.
 
-    They are spread alphabets, an even one, and one that is nearly the inputs if those fit.
+    The starts are spread alphabets and one with equal distances. If m >= `inputs` and both are even
+    or both are odd, another start consists of the points to which inputs are dithered, with the
+    ends moved beyond the least reach.
 
     Args:
         m: the number of outputs.
@@ -182,7 +187,7 @@ def make_start_alphabets(
     alphabets.append(least_reach * np.linspace(-1.001, 1.001, m))
     if m >= inputs and (m - inputs) % 2 == 0:
         grid = np.linspace(-1.0, 1.0, inputs)
-        # The ends are as far beyond the least reach as that is beyond 1.
+        # An end exceeds the least reach by the excess.
         grid[[0, -1]] = -2 * least_reach + 1, 2 * least_reach - 1
         alphabets.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
     return [np.clip(alphabet, -reach, reach) for alphabet in alphabets]
@@ -196,7 +201,7 @@ def draw_asymmetric_outputs(
     Args:
         rng: the random generator.
         m: the number of outputs.
-        reaches: the outermost outputs are between these two reaches, mostly near the first.
+        reaches: two reaches. The outermost outputs are drawn between them, mostly near the first.
         inner_reach: the other outputs are uniform in ±inner_reach.
     """
     first_reach, last_reach = reaches
@@ -366,7 +371,9 @@ class _Coordinates:
         """Return the outputs at a snapped z.
 
         Returns:
-            The outputs (m,), the order of z in them (k,), and the slopes of the outputs in z (k,).
+            (outputs, order, slopes): the outputs (m,); the positions in z of the increasing
+            outputs, or of the increasing positive half (k,); and for each z the derivative of its
+            output (k,).
         """
         sizes = np.array(z)
         slopes = np.ones(z.size)
@@ -407,7 +414,8 @@ class _OutputDescent:
         self.problem = problem
         self.epsilon = epsilon
         self.coordinates = coordinates
-        # This is the best point of a descent. The point at which SLSQP ends may be worse.
+        # The best point of a descent; None before a law was found. The point at which SLSQP ends
+        # may be worse.
         self._best: _DescentPoint | None = None
 
     def run(self, z: Vector, rounds: int, iterations: int) -> _DescentPoint:
@@ -425,15 +433,11 @@ class _OutputDescent:
         value = INFEASIBLE_VALUE
         for _ in range(rounds):
             _descend(self._evaluate, z, self.coordinates.bounds, iterations)
-            best = self._get_best()
+            best: _DescentPoint | None = self._best  # `_evaluate` sets it.
             if best is None or not best.value < value * (1 - _LIMITS.stall_share):
                 break
             value, z = best
-        return self._get_best() or _DescentPoint(INFEASIBLE_VALUE, z)
-
-    def _get_best(self) -> _DescentPoint | None:
-        """Return the best point of the descent, None before a law was found."""
-        return self._best
+        return self._best or _DescentPoint(INFEASIBLE_VALUE, z)
 
     def _evaluate(self, point: Vector) -> _ValueAndSlope:
         """Return the optimum of the LP at z, and its slope in z."""

@@ -61,12 +61,18 @@ def _judge_quantizer(
     quantizer = read_mechanism(x)
     budget = Fraction(epsilon)
     privacy, claim = audit_quantizer(quantizer, budget, metric)
-    is_private = not quantizer.bias and privacy.holds(claim)
-    certified_quantizer, value = try_certify(
+    is_certified, certified_objective = try_certify(
         lambda: certify_quantizer(quantizer, budget, metric)[0], compute_objective
     )
-    least_epsilon = find_least_epsilon(privacy, metric, budget)
-    return Judged(float(budget), 0.0, least_epsilon, None, is_private, certified_quantizer, value)
+    return Judged(
+        claimed_epsilon=float(budget),
+        claimed_delta=0.0,
+        exact_epsilon=find_least_epsilon(privacy, metric, budget),
+        exact_delta=None,
+        private=not quantizer.bias and privacy.holds(claim),
+        certified=is_certified,
+        certified_objective=certified_objective,
+    )
 
 
 def _make_law_instance(

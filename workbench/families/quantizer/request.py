@@ -21,7 +21,7 @@ from workbench.questions.quantization import Quantization
 from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
-    from workbench.pipeline.stated import FormulaProgram
+    from workbench.pipeline.formula_program import FormulaProgram
 
 OPTIMISED_KNOTS = 41  # The exact LP has this many equally spaced knots if outputs are optimised.
 MIN_SCALED_EPSILON = Fraction(1, 10**9)  # ε on [-1, 1] is at least this.

@@ -28,8 +28,8 @@ from workbench.exact.numbers import ZERO, RationalPair
 from workbench.families.quantizer.laws import list_knots
 from workbench.io.files import format_fraction
 from workbench.models.quantizer.program import LawModel
+from workbench.pipeline.formula_program import FormulaProgram, check_size
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.stated import FormulaProgram, check_size
 from workbench.questions.quantization import Quantization
 from workbench.solvers.exact.parametric import ParametricProgram
 

@@ -54,10 +54,18 @@ def _build_biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer
     return BiasedQuantizer.from_selection(outputs, rqm_selection(len(outputs), q), beta, c=c)
 
 
+def _build_poisson_binomial(
+    levels: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real
+) -> NonAffine:
+    """Build the Poisson binomial mechanism, whose number of outputs is called m elsewhere."""
+    return poisson_binomial(levels, theta=theta, epsilon=epsilon, c=c)
+
+
+# Name -> function that takes the parameters by name, and c.
 _BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
     "rqm": rqm,
     "erm": erm,
-    "pbm": lambda levels, **given: poisson_binomial(levels, **given),
+    "pbm": _build_poisson_binomial,
     "randomized-response": randomized_response,
     "biased": _build_biased,
 }
@@ -70,9 +78,15 @@ def build_named_quantizer(
 
     Args:
         mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
-        c: Half the width of the inputs.
-        parameters: bins, increasing; q in [0, 1); gamma, beta >= 0; theta in (0, 1/2); levels >= 2;
-            epsilon > 0.
+        c: Half the width of the inputs, which are in [-c, c].
+        parameters: The parameters by name; one that is None counts as missing.
+            bins: Increasing outputs.
+            q: Parameter in [0, 1) of the selection of RQM.
+            gamma: Parameter γ >= 0 of ERM.
+            beta: Parameter β >= 0 of biased quantization.
+            levels: Number of outputs, >= 2.
+            theta: Parameter θ in (0, 1/2) of the Poisson binomial mechanism.
+            epsilon: Budget ε > 0.
 
     Returns:
         The mechanism.
@@ -97,9 +111,9 @@ def build_named_quantizer(
 def published_bounds(
     mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record
 ) -> dict[str, float]:
-    """Compute Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023.
+    """Compute the bounds of Theorems 1 and 2 of Cai et al. 2024, and of Youn et al. 2023.
 
-    They hold for equally spaced bins only.
+    The theorems assume equally spaced bins.
 
     Args:
         mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.

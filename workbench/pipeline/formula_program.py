@@ -61,14 +61,14 @@ def make_formula_program(
 
     Args:
         program: The compiled program.
-        levels: Budget of every entry of "exp_epsilon" at ε = 1.
+        levels: For every entry of "exp_epsilon" the rational r such that the entry is e^(r ε).
         masses: Columns whose sum is a mass of the mechanism, by the name of the mass.
         title: The class of mechanisms and the loss, as text.
-        exact: Exact values of entries that the program has as floats: by the name of an array of
-            the data, such as "c", and by the position in it.
+        exact: Exact values of entries that are floats in the program: section of `Data` ->
+            position -> rational. For example {"c": {0: Fraction(1, 3)}}: the first cost is 1/3.
 
     Raises:
-        InvalidRequest: The program is too large.
+        InvalidRequest: The program is too large, or a power of x is too high.
     """
     from workbench.solvers.exact.parametric import ParametricProgram
 
