@@ -52,18 +52,34 @@ def find_series(figure: dict[str, Any], name: str) -> dict[str, Any]:
     return next(series for series in figure["series"] if series["name"] == name)
 
 
+def compute_type_ii_error(p: list[float], q: list[float], alpha: float) -> float:
+    """Return the minimal type II error of a test of P against Q with the type I error α.
+
+    By Neyman and Pearson the test rejects the outputs with the largest q/p first.
+    """
+    ratios = [q[k] / p[k] if p[k] else float("inf") for k in range(len(p))]
+    remaining_alpha = alpha
+    beta = 1.0
+    for k in sorted(range(len(p)), key=lambda k: ratios[k], reverse=True):
+        # The share of output k that is rejected.
+        share = min(1.0, remaining_alpha / p[k]) if p[k] else 1.0
+        remaining_alpha -= share * p[k]
+        beta -= share * q[k]
+    return beta
+
+
 NOISE = wb.ModuloNoise(n=4, max_shift=1)
 
 
-def test_a_design_page_has_the_row_and_the_law() -> None:
+def test_a_design_page_has_the_facts_the_law_and_the_objective() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1)
-    parts = read_parts(build_design_page(design))
-    (bars,) = [part for part in parts if part["kind"] == "bars"]
+    facts, *other_parts = read_parts(build_design_page(design))
+    assert [tuple(fact) for fact in facts["rows"]] == design.facts()
+    (bars,) = [part for part in other_parts if part["kind"] == "bars"]
     assert bars["values"] == design.mechanism.pmf.tolist()
     assert bars["proven"]
-    (row,) = [dict(part["rows"]) for part in parts if part["kind"] == "numbers"]
-    assert row["objective"] == design.objective
-    assert [tuple(fact) for fact in parts[0]["rows"]] == design.facts()
+    (numbers,) = [part for part in other_parts if part["kind"] == "numbers"]
+    assert dict(numbers["rows"])["objective"] == design.objective
 
 
 def test_the_drawn_profile_is_the_exact_one() -> None:
@@ -79,22 +95,6 @@ def test_the_drawn_profile_is_the_exact_one() -> None:
     for name, epsilon, delta in figure["table"]["rows"]:
         notion = "dp" if name == "DP δ" else "pdp"
         assert delta == wb.profile(design.mechanism, notion).delta(epsilon)
-
-
-def compute_type_ii_error(p: list[float], q: list[float], alpha: float) -> float:
-    """Return the minimal type II error of a test of P against Q with the type I error α.
-
-    By Neyman and Pearson the test rejects the outputs with the largest q/p first.
-    """
-    ratios = [q[k] / p[k] if p[k] else float("inf") for k in range(len(p))]
-    remaining_alpha = alpha
-    beta = 1.0
-    for k in sorted(range(len(p)), key=lambda k: ratios[k], reverse=True):
-        # The share of output k that is rejected.
-        share = min(1.0, remaining_alpha / p[k]) if p[k] else 1.0
-        remaining_alpha -= share * p[k]
-        beta -= share * q[k]
-    return beta
 
 
 def test_the_drawn_tradeoff_curve_is_that_of_the_best_tests() -> None:
@@ -138,13 +138,14 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
         "facts",
         "numbers",
     ]
+    classes, _, outputs, commands, other_classes, _ = parts
     # Five columns fit on a printed page.
-    assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5
+    assert max(len(classes["heads"]), len(outputs["heads"])) == 5
     applicable = [row for row in result if row["objective"] is not None]
-    classes = [[row["class"], row["objective"]] for row in applicable]
-    assert [row[:2] for row in parts[0]["rows"]] == classes
-    assert parts[3]["rows"] == [[row["class"], row["command"]] for row in applicable]
-    assert len(parts[4]["rows"]) + len(applicable) == len(result)
+    objectives = [[row["class"], row["objective"]] for row in applicable]
+    assert [row[:2] for row in classes["rows"]] == objectives
+    assert commands["rows"] == [[row["class"], row["command"]] for row in applicable]
+    assert len(other_classes["rows"]) + len(applicable) == len(result)
 
 
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:

@@ -38,16 +38,17 @@ def test_no_lower_bound_is_claimed(wide: wb.Design):
     assert "none: not proven optimal among all designs for 4 runs" in str(wide)
 
 
-def test_dp_accounting_agrees_at_every_shift(wide: wb.Design):
+def test_dp_accounting_confirms_the_delta_of_4_runs_at_every_shift(wide: wb.Design):
     """The package dp_accounting composes the privacy losses of 4 runs on a grid of 1e-4."""
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = wide.mechanism.noise
-    reach = 400
+    reach = 400  # The noise values from -400 to 400 have almost all of the mass.
     window = np.array(
         [float(Fraction(weight) / law.total) for weight in law.weights_between(-reach, reach)]
     )
     assert abs(window.sum() - 1) < 1e-12
     for shift in (1, 2, 3, -3):
+        # Position k + reach of the window has the mass of the noise value k.
         log_p = {k: math.log(window[k + reach]) for k in range(-300, 301)}
         log_q = {k: math.log(window[k + shift + reach]) for k in range(-300, 301)}
         composed = pld.from_two_probability_mass_functions(
@@ -57,9 +58,14 @@ def test_dp_accounting_agrees_at_every_shift(wide: wb.Design):
 
 
 @pytest.mark.parametrize("name", ["geometric", "discrete Gaussian"])
-def test_published_noise_has_its_least_parameter(wide: wb.Design, name: str):
-    """The largest steepness that is private is found by bisection of `compute_delta_of_4_runs`."""
+def test_published_noise_has_the_least_private_width(wide: wb.Design, name: str):
+    """Find the largest private steepness by bisection of `compute_delta_of_4_runs`.
+
+    Noise with this steepness has the loss that the design shows for the published mechanism.
+    """
     eta = np.arange(-150, 151)
+    # Masses are proportional to e^(-steepness * exponent). The 5 puts both kinds of noise into the
+    # interval of the bisection.
     exponents = np.abs(eta) if name == "geometric" else eta**2 / 5
     private_steepness = 0.01
     too_large_steepness = 1.0

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.explorer.figures import make_profile_figures
 from workbench.explorer.given import first_example
 from workbench.explorer.page_request import adapt_request
-from workbench.explorer.processes import _run_task, worker_memory_limit
 from workbench.explorer.tasks import Tasks
+from workbench.mechanisms.additive import AdditiveNoise
 from workbench.pipeline.registry import get_family
 
 QUESTION = {"n": "6", "max_shift": "1", "epsilon": "1", "notion": "dp", "delta": "0.01"}
@@ -85,24 +86,29 @@ def test_the_drawn_divergence_is_below_the_drawn_request_and_touches_it(notion: 
 
 
 @pytest.mark.parametrize("notion", ["renyi", "zcdp"])
-def test_charts_of_other_notions_do_not_draw_a_request_for_divergences(notion: str) -> None:
+def test_a_budget_of_divergences_is_drawn_neither_in_the_profile_nor_in_the_tradeoff_curve(
+    notion: str,
+) -> None:
     _, figures = make_privacy_figures(notion)
     assert not has_request(figures[PROFILE])
     assert not has_request(figures[TRADEOFF])
 
 
-def test_the_privacy_profile_does_not_draw_a_request_for_metric_privacy() -> None:
+def test_a_budget_of_metric_privacy_is_not_drawn_in_the_privacy_profile() -> None:
     _, figures = make_privacy_figures("metric")
     assert not has_request(figures[PROFILE])
 
 
 def test_a_note_says_that_a_divergence_is_infinite() -> None:
-    from workbench.explorer.figures import make_profile_figures
-
-    design = wb.design("modulo", n=4, max_shift=1, epsilon=1, delta=0.3)
-    claim = wb.design("modulo", n=4, max_shift=1, epsilon=1, notion="renyi", alpha=2).claim
-    figure = make_profile_figures(design.mechanism, claim)[0]
-    assert (None in figure["series"][0]["y"]) == bool(figure["note"])
+    """The divergence of noise without a mass at 2 is infinite. None stands for infinity."""
+    renyi_design = wb.design("modulo", n=4, max_shift=1, epsilon=1, notion="renyi", alpha=2)
+    noise = AdditiveNoise(renyi_design.question, [3, 1, 0, 1, 1])
+    infinite_figure = make_profile_figures(noise, renyi_design.claim)[0]
+    assert None in infinite_figure["series"][0]["y"]
+    assert infinite_figure["note"]
+    finite_figure = make_profile_figures(renyi_design.mechanism, renyi_design.claim)[0]
+    assert None not in finite_figure["series"][0]["y"]
+    assert not finite_figure["note"]
 
 
 NOTIONS = ("pure", "dp", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp")
@@ -122,14 +128,3 @@ def test_the_first_example_has_a_certified_design_under_every_notion(
     assert view["objective"] is not None
     assert view["certified"]
     assert view["bound"] is None or view["bound"] <= view["objective"] + 1e-9
-
-
-def test_an_error_states_the_memory_that_a_page_may_use() -> None:
-    class GreedyTasks:
-        def run(self, *_: Any) -> Any:
-            raise MemoryError
-
-    limit = worker_memory_limit()
-    assert limit >= 4 << 30
-    message = _run_task(GreedyTasks(), "design", {}, lambda *_: None)["message"]
-    assert f"more than the {limit >> 30} GB that a page may use" in message
