@@ -137,7 +137,7 @@ def run_explore_benchmark(
 
 def _measure_case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
     """Start a server, open a page with a state, and return the row of the case."""
-    browser.open("about:blank", wait=False)  # This wakes the browser.
+    browser.open("about:blank", load=False)  # This wakes the browser.
     begin = time.time()
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "workbench", "explore", "--no-browser"],

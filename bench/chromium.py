@@ -66,7 +66,8 @@ class Chromium:
         assert EXECUTABLE is not None
         browser_input, self._out = os.pipe()
         self._in, browser_output = os.pipe()
-        # The browser reads descriptor 3 and writes descriptor 4.
+        # The browser reads descriptor 3 and writes descriptor 4. Copies from 10 on are not
+        # overwritten while the descriptors 0 to 4 are set.
         pipes = [
             fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (browser_input, browser_output)
         ]
@@ -155,15 +156,16 @@ class Chromium:
         return messages
 
     def open(
-        self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True
+        self, address: str, width: int = 1280, height: int = 720, *, load: bool = True
     ) -> Page:
-        """Open a page in a new tab.
+        """Open a new tab.
 
         Args:
-            address: address of the page to load.
-            width: width of the window, pixels.
-            height: height of the window, pixels.
-            wait: whether to load the address and wait until the page shows something.
+            address: address of the page. It is not used without `load`.
+            width: width of the window in pixels.
+            height: height of the window in pixels.
+            load: whether to load the address and wait until the page shows something. Otherwise the
+                tab stays blank.
         """
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._targets.append(target)
@@ -172,7 +174,7 @@ class Chromium:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable", session)
         page.size(width, height)
-        if wait:
+        if load:
             page.go(address)
         return page
 
@@ -211,13 +213,14 @@ class Page:
         )
 
     def reach(self, address: str, seconds: float = _ANSWER_SECONDS) -> None:
-        """Load an address of a server that may still be starting.
+        """Load an address of a server that may still be starting, but do not wait for its page.
 
         Args:
             address: address of the page to load.
-            seconds: time limit.
+            seconds: time until the server must answer.
         """
         end = time.monotonic() + seconds
+        # The answer has an errorText as long as the server refuses the connection.
         while "errorText" in self.call("Page.navigate", url=address):
             assert time.monotonic() < end, f"nobody answers at {address}"
             time.sleep(0.2)
@@ -315,7 +318,7 @@ class Page:
         has_text = f"(one) => one.textContent === {json.dumps(text)}"
         self.js(f"[...document.querySelectorAll('button')].find({has_text}).click()")
 
-    def give(self, name: str, value: str, event: str = "change") -> None:
+    def set_control(self, name: str, value: str, event: str = "change") -> None:
         """Set the value of a control.
 
         Args:

@@ -47,10 +47,11 @@ def run_sweep(
     json: bool,
     **workers: Any,
 ) -> Report:
-    """Solve every point of a grid of models, parameters, notions, losses and solvers once.
+    """Solve every point of a grid of models, parameters, notions, losses and solvers.
 
-    Every answer is stored in the ledger. A failed solve is a row with its status and its reason.
-    The exit code is 1 if too many worker processes died.
+    Points that are already in the ledger are skipped. Every answer is stored in the ledger. A
+    failed solve is a row with its status and its reason.
+    If 4 worker processes die at the same points, these are given up, and the exit code is 1.
 
     Args:
         spec: Specification of the grid.

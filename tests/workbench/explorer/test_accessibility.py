@@ -172,7 +172,7 @@ def test_a_whole_session_by_keyboard_alone(
     page.press("7")
     typed = page.js("document.querySelector('.inverse input').value")
     drawn = page.js("Number(document.querySelector('main').dataset.drawn)")
-    page.give("option-epsilon", "1.7")
+    page.set_control("option-epsilon", "1.7")
     page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawn}")
     assert (
         page.js("document.activeElement.closest('.inverse') && document.activeElement.value")

@@ -34,7 +34,7 @@ def closing(browser: Chromium) -> Iterator[None]:
 def opened(
     browser: Chromium, server: Server, state: dict[str, Any] | None = None, **size: int
 ) -> Page:
-    page = browser.open("about:blank", wait=False, **size)
+    page = browser.open("about:blank", load=False, **size)
     keep = (
         "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
     )
@@ -166,7 +166,7 @@ def test_a_reader_drags_changes_certifies_exports(
     end = time.monotonic() + 300
     while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
         time.sleep(0.1)
-    copy = browser.open("about:blank", wait=False)
+    copy = browser.open("about:blank", load=False)
     copy.call(
         "Network.emulateNetworkConditions",
         offline=True,
@@ -185,7 +185,7 @@ def test_a_reader_drags_changes_certifies_exports(
         assert step["objective"] == pytest.approx(
             designed("modulo", step["given"], "audit").objective, rel=1e-8
         )
-    copy.give("step", "0", "input")
+    copy.set_control("step", "0", "input")
     at = copy.js("document.querySelector('.value').textContent")
     assert float(at) == pytest.approx(
         min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8
@@ -194,7 +194,7 @@ def test_a_reader_drags_changes_certifies_exports(
     check_clean(copy)
 
     # Another family.
-    page.give("family", "quantizer")
+    page.set_control("family", "quantizer")
     page.wait("window.view.heading.startsWith('Unbiased quantizer')")
     check_clean(page)
 
@@ -219,7 +219,7 @@ def test_a_preliminary_design_says_so_until_it_is_certified(
     page.js("""document.addEventListener('workbench-drawn', () => window.seen.push([
         document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
         Boolean(document.querySelector('.badge.proven'))])) ?? 1""")
-    page.give("option-epsilon", "1.4")
+    page.set_control("option-epsilon", "1.4")
     page.wait("window.seen.some(([, , proven]) => proven)")
     given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
     *before, (value, *badges) = page.js(
@@ -308,7 +308,7 @@ def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
         page.wait(SETTLED)
         server.shutdown()
         thread.join()
-    page.give("option-epsilon", "2")
+    page.set_control("option-epsilon", "2")
     page.wait("document.querySelector('.status.error')")
     assert "server" in page.js("document.querySelector('.status').textContent")
 
@@ -352,10 +352,10 @@ def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: 
     )
     page.js("history.back() ?? 1")
     page.wait("document.querySelector('main.home')")
-    page.give("query-answers", "5..1")
+    page.set_control("query-answers", "5..1")
     page.wait("document.querySelector('#query-answers[aria-invalid]')")
-    page.give("query-answers", "0..6")
-    page.give("query-epsilon", "-1")
+    page.set_control("query-answers", "0..6")
+    page.set_control("query-epsilon", "-1")
     page.wait("document.querySelector('#query-epsilon[aria-invalid]')")
     assert "epsilon must be" in page.js("document.querySelector('.sentence .error').textContent")
     assert page.complaints == []
@@ -371,12 +371,12 @@ def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(
     )
     page.wait(SETTLED)
     before = page.js("document.querySelector('.value').textContent")
-    page.give("option-epsilon", "abc")
+    page.set_control("option-epsilon", "abc")
     page.wait("document.querySelector('#option-epsilon[aria-invalid=true]')")
     assert "must be" in page.js("document.getElementById('option-epsilon-error').textContent")
     assert page.js("document.querySelector('.value').textContent") == before
     assert page.js("document.querySelector('.hero .stale') !== null")
-    page.give("option-epsilon", "1.5")
+    page.set_control("option-epsilon", "1.5")
     page.wait(
         "!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')"
     )
@@ -392,7 +392,7 @@ def test_a_notion_has_its_own_sliders_and_no_other(
         {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"},
     )
     page.wait(SETTLED)
-    page.give("option-notion", notion)
+    page.set_control("option-notion", notion)
     page.wait(
         f"window.view?.given.notion === '{notion}' && document.querySelector('.hero .badge.proven')"
     )
@@ -452,7 +452,7 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     assert len(table.splitlines()) == 10
     assert caption.startswith(rb"\caption{Probability of every noise value.")
     page.click("Pin to compare")
-    page.give("option-epsilon", "2")
+    page.set_control("option-epsilon", "2")
     page.wait("window.view.given.epsilon === '2' && document.querySelector('.hero .badge.proven')")
     page.click("Pin to compare")
     assert page.js("document.querySelectorAll('[aria-label^=Remove]').length") == 2

@@ -69,7 +69,7 @@ def test_an_error_says_why_a_question_has_no_map(
 
 def open_map(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
     """Open the page of a channel and wait for its map."""
-    page = browser.open("about:blank", wait=False, height=2400)
+    page = browser.open("about:blank", load=False, height=2400)
     page.go(server.make_address(urlencode({"family": "channel", **given})))
     page.wait("document.querySelector('svg.map')")
     return page

@@ -101,7 +101,7 @@ def test_a_browser_draws_the_page_in_its_frame(browser: Chromium, tmp_path: Path
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!doctype html><title>cell</title><body>{page._repr_html_()}", "utf-8")
     before = len(browser.events)
-    shown = browser.open("about:blank", wait=False)
+    shown = browser.open("about:blank", load=False)
     shown.reach(notebook.as_uri())
     inside = "document.querySelector('iframe')?.contentDocument"
     shown.wait(f"{inside}?.querySelector('.value')")

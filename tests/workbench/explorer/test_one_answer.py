@@ -36,7 +36,7 @@ def test_the_old_answer_is_grey_until_the_new_question_is_answered(
     page.wait("document.querySelector('.hero .badge.proven')")
     assert page.js("document.querySelector('.hero .waiting').hidden")
     page.js(HOLD.replace("TASKS", "['design', 'adapt']"))
-    page.give(name, "2" if name == "option-epsilon" else "pure")
+    page.set_control(name, "2" if name == "option-epsilon" else "pure")
     page.wait(f"{WAITING}?.startsWith('computing')")
     assert "an earlier question" in page.js(WAITING)
     assert page.js("document.querySelector('.hero .stale .value') !== null")
@@ -55,7 +55,7 @@ def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
-    page.give("query-epsilon", "2")
+    page.set_control("query-epsilon", "2")
     page.wait("window.held")
     assert page.js("document.querySelector('.lead').textContent") == "Comparing classes …"
     page.js("window.held()")

@@ -73,6 +73,7 @@ def test_notes_and_sentences_of_a_count_explain_its_classes(count_table: wb.Resu
 def test_the_notes_of_published_mechanisms_explain_the_letter_of_their_parameter(
     count_table: wb.Result,
 ):
+    """A note ends with, for example, "; noise k has probability ... to α^|k|: α = 0.367879"."""
     for row in count_table:
         if row["notes"].startswith("published"):
             meaning, parameter = row["notes"].rsplit(": ", 1)
@@ -378,7 +379,7 @@ def test_each_of_several_pure_runs_gets_an_equal_share_of_the_budget():
 
 
 def test_the_staircase_at_large_epsilon_is_the_designed_noise():
-    """Each of its steps has 495 cells."""
+    """The staircase is piecewise constant on cells of the line. Each step has 495 cells."""
     query = {"range": "-3..-2", "sensitivity": "0.5", "epsilon": 20, "time_limit": 300}
     staircase = wb.recommend(**query, only="staircase (pure)")
     noise = wb.recommend(**query, only="real noise")
@@ -515,7 +516,7 @@ def test_a_budget_of_another_notion_is_refused(question: dict, budget: dict, mes
 
 # Classes that reach the time limit.
 
-# The class "all" contains both other classes.
+# Three classes of mechanisms. The class "all" contains the classes "noise" and "open".
 NESTED_CANDIDATES = [
     Candidate("all", contains=("noise", "open")),
     Candidate("noise"),
@@ -524,7 +525,14 @@ NESTED_CANDIDATES = [
 
 
 def make_row(name: str, objective: float | None, bound: float, notes: str) -> dict:
-    """Make a row of a table. It is certified if it has a loss."""
+    """Make a row of a recommendation. It is certified if `objective` is a number.
+
+    Args:
+        name: class of mechanisms.
+        objective: loss of the best mechanism found. None: none was found.
+        bound: lower bound on the loss.
+        notes: notes about the class, such as "stopped".
+    """
     row = {**dict.fromkeys(COLUMNS), "class": name, "objective": objective}
     return row | {"bound": bound, "notes": notes, "certified": objective is not None}
 

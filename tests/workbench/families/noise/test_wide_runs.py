@@ -57,6 +57,12 @@ def test_dp_accounting_confirms_the_delta_of_4_runs_at_every_shift(wide: wb.Desi
         assert composed.get_delta_for_epsilon(3.0) <= 1e-3
 
 
+def read_published_losses(design: wb.Design) -> dict[str, float]:
+    """Return the expected loss of each published mechanism, which the JSON of a design contains."""
+    losses: dict[str, float] = design.family.extra_json(design)["beside"]
+    return losses
+
+
 @pytest.mark.parametrize("name", ["geometric", "discrete Gaussian"])
 def test_published_noise_has_the_least_private_width(wide: wb.Design, name: str):
     """Find the largest private steepness by bisection of `compute_delta_of_4_runs`.
@@ -78,12 +84,12 @@ def test_published_noise_has_the_least_private_width(wide: wb.Design, name: str)
             too_large_steepness = steepness
     masses = np.exp(-private_steepness * exponents)
     expected_loss = masses @ eta**2 / masses.sum()
-    published_losses = wide.family.extra_json(wide)["beside"]
+    published_losses = read_published_losses(wide)
     assert published_losses[name] == pytest.approx(expected_loss, rel=2e-3)
 
 
 def test_the_design_is_at_least_as_good_as_published_noise(wide: wb.Design):
-    published_losses = wide.family.extra_json(wide)["beside"]
+    published_losses = read_published_losses(wide)
     assert {*published_losses} == {"geometric", "discrete Gaussian"}
     assert wide.objective <= min(published_losses.values()) * (1 + 1e-4)
 
