@@ -76,7 +76,7 @@ VERSION = 1
 SHOWN_ENTRIES = ("what", "variable", "pieces", "open")
 ENTRIES = (*SHOWN_ENTRIES, "format", "version", "question", "epsilon", "delta", "regions")
 MAX_BASIS_SIZE = 100  # A basis with more equations is refused; it would take too many seconds.
-MAX_PRIOR_DENOMINATOR = 10**6  # A prior of labels with a larger denominator is unknown here.
+MAX_PRIOR_DENOMINATOR = 10**6  # A prior of labels with a larger denominator is not decided.
 MAX_FILE_BYTES = 16 << 20  # A larger file is refused as too large.
 MAX_CPU_SECONDS = 8  # A check is stopped after this CPU time.
 MAX_MEMORY_BYTES = 2 << 30  # The process may use this much memory.
@@ -84,7 +84,9 @@ MAX_PROBABILITIES = 4000  # A mechanism with more probabilities is refused as to
 MAX_ENTRIES = 200_000  # A program with more entries is refused as too large.
 MAX_POWER = 200  # A program with a higher power of x is refused as too large.
 MAX_DEGREE = 2000  # A polynomial of the file with more terms is refused as too large.
-MAX_END_BITS = 200_000  # An end of more terms times bits of its longest number is too large.
+# An end is refused as too large if the number of its terms times the bits of its longest number is
+# larger than this.
+MAX_END_BITS = 200_000
 MAX_EPSILON = 100  # A larger epsilon is refused as too large.
 FLOAT_TOLERANCE = 1e-14  # A float of the file may differ by this, relatively and absolutely.
 SIDE_BY_SIGN = {"-": -1, "0": 0, "+": 1}
@@ -446,8 +448,8 @@ class Program:
         sentence = f"The program has more than {MAX_ENTRIES} entries."
         ensure(self.entry_count <= MAX_ENTRIES, sentence, "too large")
 
-    def power(self, level, factor=-1):
-        """Return factor e^(level ε), a polynomial in x.
+    def power(self, level, factor):
+        """Return factor * e^(level * ε), a polynomial in x.
 
         Args:
             level: a multiple of 1/q.
@@ -622,8 +624,14 @@ def require_known_options(options, names, notions):
         names: the options that a question may have.
         notions: the notions that it may have.
     """
-    ensure(set(options) <= set(names), "A question unknown here.", "unknown")
-    ensure(options.get("notion", "dp") in notions, "A notion unknown here.", "unknown")
+    ensure(
+        set(options) <= set(names),
+        "This checker does not know an option of this question.",
+        "unknown",
+    )
+    ensure(
+        options.get("notion", "dp") in notions, "This checker does not know this notion.", "unknown"
+    )
     read_typed(options.get("directed", False), bool, "directed")
 
 
@@ -729,7 +737,7 @@ def build_modulo_program(options, delta, is_relaxed):
             shifted = tuple((a + b) % n for a, b, n in zip_equal(value, shift, sizes))
             column = first + index[shifted]
             entries = {first + e: [1]}
-            entries[column] = add(entries.get(column, []), program.power(level))
+            entries[column] = add(entries.get(column, []), program.power(level, factor=-1))
             if delta:
                 entries[excesses[k] + e] = [-1]
             program.add_upper_row(entries)
@@ -754,7 +762,9 @@ def read_noise_losses(loss, values, sizes):
             min(k, n - k) ** 2 for k, n in zip_equal(value, sizes)
         ),
     }
-    ensure(isinstance(loss, list) or loss in losses, "A loss unknown here.", "unknown")
+    ensure(
+        isinstance(loss, list) or loss in losses, "This checker does not know this loss.", "unknown"
+    )
     if isinstance(loss, list):
         costs = read_rationals(loss)
     else:
@@ -787,7 +797,7 @@ def read_loss_matrix(loss, answers, outputs):
             "A loss is no matrix of answers and outputs.",
         )
         return [read_rationals(row) for row in loss]
-    ensure(loss in powers, "A loss unknown here.", "unknown")
+    ensure(loss in powers, "This checker does not know this loss.", "unknown")
     power = powers[loss]
     if power == 0:
         return [[Fraction(y != o) for o in outputs] for y in answers]
@@ -807,7 +817,7 @@ def read_neighbours(neighbours, answers, is_metric):
     if neighbours != "all":
         ensure(
             isinstance(neighbours, list) and all(len(pair) == 2 for pair in neighbours),
-            "Neighbours unknown here.",
+            "This checker does not know these neighbours.",
             "unknown",
         )
         ensure(
@@ -886,7 +896,9 @@ def build_channel_program(options, delta, is_relaxed):
                 program.add_upper_row({mass_column(i, o): [-1], column + o: [1]})
         for o in range(m):
             for i in range(k):
-                program.add_upper_row({mass_column(i, o): [1], column + o: program.power(1)})
+                program.add_upper_row(
+                    {mass_column(i, o): [1], column + o: program.power(1, factor=-1)}
+                )
     else:
         for level in sorted(set(levels)):
             ordered = [pair for pair, distance in zip_equal(pairs, levels) if distance == level]
@@ -918,7 +930,7 @@ def add_ratio_rows(program, ordered_pairs, mass_column, output_count, level, del
         excess = program.add_columns([Fraction(0)] * (pair_count * output_count))
     for o in range(output_count):
         for p, (i, j) in enumerate(ordered_pairs):
-            entries = {mass_column(i, o): [1], mass_column(j, o): program.power(level)}
+            entries = {mass_column(i, o): [1], mass_column(j, o): program.power(level, factor=-1)}
             if delta:
                 entries[excess + p + pair_count * o] = [-1]
             program.add_upper_row(entries)
@@ -965,7 +977,7 @@ def add_constraints(program, names, mass_column, answers, outputs, kinds):
         else:
             add_monotone_rows(program, mass_column, answers, outputs, name == "row-monotone")
     unknown = set(names) - {"unbiased", "symmetric", "honest", "row-monotone", "column-monotone"}
-    ensure(not unknown, "A constraint unknown here.", "unknown")
+    ensure(not unknown, "This checker does not know a constraint of this question.", "unknown")
 
 
 def add_monotone_rows(program, mass_column, answers, outputs, is_by_row):
@@ -1008,7 +1020,7 @@ def build_labels_program(options, delta, is_relaxed):
         "constraints",
     }
     require_known_options(options, names, ("dp", "pure", "metric"))
-    ensure(options.get("method") == "lp", "A method unknown here.", "unknown")
+    ensure(options.get("method") == "lp", "This checker does not know this method.", "unknown")
     text = read_typed(options["labels"], str, "labels")
     low, dots, high = text.partition("..")
     if dots:
@@ -1026,7 +1038,7 @@ def build_labels_program(options, delta, is_relaxed):
     )
     ensure(
         max(share.denominator for share in shares) <= MAX_PRIOR_DENOMINATOR,
-        "A prior unknown here.",
+        "This checker does not know this prior.",
         "unknown",
     )
     texts = [str(value) for value in values]
@@ -1076,7 +1088,7 @@ def build_quantizer_program(options, delta, is_relaxed):
     there and 0 at the other. Arguments: see `build_modulo_program`.
     """
     require_known_options(options, {"bins", "c", "loss", "knots", "notion"}, ("dp", "pure"))
-    ensure(not delta, "delta unknown here.", "unknown")
+    ensure(not delta, "This checker does not know quantizers with delta > 0.", "unknown")
     c = read_rational(options.get("c", 1))
     loss = options.get("loss", "absolute")
     ensure(c > 0, "c must be positive.")
@@ -1514,12 +1526,17 @@ def separate_sample(x, low, high):
 
 
 def prove_region(program, entry, delta, low, high):
-    """Return the proven formulas of a region, [(value, lower end of δ, upper end of δ)].
+    """Return the proven formulas of a region by rising δ, [(value, start, end)].
 
-    The value is None where there is no mechanism.
+    The value is a function of x and δ: the optimum for δ between the functions start and end of x.
+    It is None where there is no mechanism.
+
+    The first basis of the file proves that there is a mechanism at the smallest δ. Each other basis
+    has one formula. If δ is one number, the first basis is not needed.
 
     Args:
-        program: a finished `Program`.
+        program: a finished `Program`. Where the file says that there is no mechanism, it minimises
+            the sum of violations.
         entry: the region in the file.
         delta: the interval of δ, two rationals.
         low: the lower `End` of x.
@@ -1544,30 +1561,27 @@ def prove_region(program, entry, delta, low, high):
             row_sides = [SIDE_BY_SIGN[sign] for sign in rows]
             program.vertices[columns, rows] = compute_vertex(program, column_sides, row_sides)
         vertices.append(program.vertices[columns, rows])
-    first, *rest = vertices
-    bottom, top = map(constant_function, delta)
+    start_vertex, *formula_vertices = vertices
+    min_delta, max_delta = map(constant_function, delta)
     if delta[0] == delta[1]:
-        value, primal, dual = rest[0]
-        ensure(len(rest) == 1, "A region has more than one formula.", "false")
-        value = substitute_delta(value, bottom)
-        ensure(is_feasible or value[0], "The least violation is 0.", "false")
-        conditions = [*dual, *(substitute_delta(f, bottom) for f in primal)]
-        if not is_feasible:
-            conditions.append(value)
+        vertex = formula_vertices[0]
+        ensure(len(formula_vertices) == 1, "A region has more than one formula.", "false")
+        conditions, value = list_conditions_at_delta(vertex, min_delta, is_feasible)
         require_constant_signs(conditions, x, low, high)
-        return [(value if is_feasible else None, bottom, bottom)]
-    ensure(
-        first[0] == rest[0][0] or first is rest[0], "The first basis has another formula.", "false"
-    )
-    conditions = [substitute_delta(f, bottom) for f in first[1]]
+        return [(value if is_feasible else None, min_delta, min_delta)]
+    start_value, start_primal, _ = start_vertex
+    ensure(start_value == formula_vertices[0][0], "The first basis has another formula.", "false")
+    conditions = [substitute_delta(f, min_delta) for f in start_primal]
     formulas = []
-    start = bottom
-    for k, (value, primal, dual) in enumerate(rest):
-        end = top
-        if k + 1 < len(rest):
-            gap = add_functions(value, rest[k + 1][0], -1)
-            ensure(gap[1], "Two formulas are the same.", "false")
-            end = make_function([-v for v in gap[0]], [], gap[1])
+    start = min_delta
+    for k, (value, primal, dual) in enumerate(formula_vertices):
+        end = max_delta
+        if k + 1 < len(formula_vertices):
+            next_value = formula_vertices[k + 1][0]
+            # The formula ends at the δ at which the difference a + δ b is 0.
+            a, b, _ = add_functions(value, next_value, -1)
+            ensure(b, "Two formulas are the same.", "false")
+            end = make_function([-coefficient for coefficient in a], [], b)
         conditions += dual
         conditions += [substitute_delta(f, end) for f in primal]
         conditions.append(add_functions(end, start, -1))
@@ -1575,6 +1589,26 @@ def prove_region(program, entry, delta, low, high):
         start = end
     require_constant_signs(conditions, x, low, high)
     return formulas
+
+
+def list_conditions_at_delta(vertex, delta, is_feasible):
+    """Return the conditions of optimality of a vertex at one δ, and its value there.
+
+    The conditions are functions of x that must not be negative.
+
+    Args:
+        vertex: (value, primal conditions, dual conditions), as of `compute_vertex`.
+        delta: δ as a function.
+        is_feasible: whether there is a mechanism. If not, the value is the least sum of violations,
+            which must be positive.
+    """
+    value, primal, dual = vertex
+    value = substitute_delta(value, delta)
+    conditions = [*dual, *(substitute_delta(f, delta) for f in primal)]
+    if not is_feasible:
+        ensure(value[0], "The least violation is 0.", "false")
+        conditions.append(value)
+    return conditions, value
 
 
 def enclose_exp(epsilon):
@@ -1666,12 +1700,16 @@ class FormulaParser:
             steps: q of x = e^(ε/q).
         """
         ensure(isinstance(text, str) and len(text) <= 1 << 20, "A formula must be a text.")
-        ensure(text == " ".join(text.split()), "A formula has spaces that none has.", "false")
+        ensure(
+            text == " ".join(text.split()),
+            "A formula must have single spaces between its words.",
+            "false",
+        )
         self.tokens = []
         position = 0
         while text[position:].strip():
             match = TOKEN.match(text, position)
-            ensure(match, "A formula has a word that none has.", "false")
+            ensure(match, "A formula has a word that no formula can have.", "false")
             self.tokens.append(self._read_token(match, steps))
             position = match.end()
         self.tokens.append(None)
@@ -1963,7 +2001,7 @@ def read_question(data):
     family = question["family"]
     options = read_typed(question["options"], dict, "The options")
     is_known = isinstance(family, str) and family in PROGRAM_BUILDERS
-    ensure(is_known, f"The family {str(family)[:40]!r} is unknown here.", "unknown")
+    ensure(is_known, f"This checker does not know the family {str(family)[:40]!r}.", "unknown")
     return family, options
 
 
