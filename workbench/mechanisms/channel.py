@@ -66,6 +66,8 @@ Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 class Channel(ShownMechanism):
     """A finite channel. Build it with `from_pairs`, `from_rows` or `from_noise`.
 
+    Example: `Channel.from_rows([[3, 1], [1, 3]])` has the laws (3/4, 1/4) and (1/4, 3/4).
+
     Attributes:
         rows: rows[q] is the exact distribution of the output on answer q.
         neighbours: The ordered pairs of row numbers that are compared, sorted. None: every two rows
@@ -85,6 +87,7 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
+        # Lists are accepted, but a frozen channel must be hashable, so it stores tuples.
         for name in ("rows", "neighbours", "axis_labels"):
             if isinstance(getattr(self, name), list):
                 self.__dict__[name] = tuple(getattr(self, name))
@@ -100,7 +103,7 @@ class Channel(ShownMechanism):
             if not isinstance(getattr(self, name), (tuple, NoneType)):
                 must(name, "a tuple, or None", type(getattr(self, name)).__name__)
         if self.axis_labels is not None and not all(
-            isinstance(part, (tuple, list)) for part in self.axis_labels
+            isinstance(labels, (tuple, list)) for labels in self.axis_labels
         ):
             must(
                 "axis_labels",
@@ -115,6 +118,7 @@ class Channel(ShownMechanism):
         ]:
             counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
             must("axis_labels", counts, [*map(len, self.axis_labels)])
+        # A list of all pairs means the same as None, so equal channels compare as equal.
         count = len(self.rows)
         if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
             self.__dict__["neighbours"] = None
@@ -187,18 +191,19 @@ class Channel(ShownMechanism):
         direction, rows 2 and 3 are its laws. At every ε >= 0 the δ of these rows is at most the δ
         of the (pessimistic) distribution. Its masses are taken as exact doubles.
 
-        A loss L of mass p becomes an outcome with the masses p and p e^-L, rounded down. If the
-        masses of a law do not add up to 1, an outcome that only this law has takes the rest. If
-        they exceed 1, the excess is subtracted from the outcomes of the smallest losses, and the
-        masses p e^-L are divided by their sum.
+        A privacy loss L of mass p becomes an output with the probabilities p, rounded up, and
+        p e^-L, rounded down. If the probabilities of a law sum to less than 1, an output that only
+        this law has takes the rest. If the p sum to more than 1, the excess is subtracted from the
+        outputs of the smallest privacy losses. If the p e^-L do, they are divided by their sum.
 
         Args:
             losses: A pessimistic PrivacyLossDistribution.
 
         Raises:
             InvalidRequest: If losses is no PrivacyLossDistribution, if it is an optimistic
-                estimate, or if its infinite loss has a probability above 1.
+                estimate, or if its infinite privacy loss has a probability above 1.
         """
+        # The attributes with underscores are the only access to the masses in dp_accounting.
         if not hasattr(losses, "_pmf_remove"):
             must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
         laws = [*_convert_privacy_loss(losses._pmf_remove)]
@@ -214,7 +219,7 @@ class Channel(ShownMechanism):
         """Return the law of an input.
 
         Args:
-            x: An input, or a row number.
+            x: An input label. Without `axis_labels`, a row number.
 
         Raises:
             InvalidRequest: If x is no input of the channel.
@@ -222,21 +227,22 @@ class Channel(ShownMechanism):
         return self.rows[self.find_row(x)]
 
     def find_row(self, x: Any) -> int:
-        """Find the row of an input.
+        """Find the row number of an input.
 
         Args:
-            x: An input, or a row number.
+            x: An input label. Without `axis_labels`, a row number.
 
         Raises:
             InvalidRequest: If x is no input of the channel.
         """
         if self.axis_labels is None:
-            top = len(self.rows) - 1
+            last = len(self.rows) - 1
             return read_integer(
-                x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}"
+                x, "answer", 0, last, f"a row of the channel, an integer in 0..{last}"
             )
-        answer = None if x is None else read_point(x, "answer")
-        row = None if answer is None else self._index.find(answer, x)
+        row = None
+        if x is not None:
+            row = self._row_index.find(read_point(x, "answer"), x)
         if row is None:
             inputs = self.axis_labels[0]
             numbers = rationals_or_none(inputs)
@@ -248,8 +254,8 @@ class Channel(ShownMechanism):
         return row
 
     @cached_property
-    def _index(self) -> PointIndex:
-        """Return the index that finds the row of an input."""
+    def _row_index(self) -> PointIndex:
+        """Return the index that maps an input label to its row number."""
         assert self.axis_labels is not None
         return PointIndex(self.axis_labels[0])
 
@@ -349,9 +355,10 @@ class Channel(ShownMechanism):
         if not entries.size:
             return self.outputs[[]]
         if entries.dtype.kind == "O":
-            numbers = {x: number for number, x in enumerate(sorted({*entries}))}
-            law_numbers = np.array([numbers[x] for x in entries], dtype=np.int64)
-            laws = [self.law(x) for x in numbers]
+            # Exact numbers and texts are arrays of objects.
+            number_by_input = {x: number for number, x in enumerate(sorted({*entries}))}
+            law_numbers = np.array([number_by_input[x] for x in entries], dtype=np.int64)
+            laws = [self.law(x) for x in number_by_input]
         else:
             unique_inputs, law_numbers = np.unique(entries, return_inverse=True)
             laws = [self.law(x) for x in unique_inputs.tolist()]
@@ -386,6 +393,7 @@ class Channel(ShownMechanism):
         is_neighbour = np.eye(count, dtype=bool)
         is_neighbour[tuple(np.array(self.pairs).T)] = True
         is_neighbour = is_neighbour | is_neighbour.T
+        # The diagonal is True, so a product of k of these matrices marks the rows within k steps.
         is_reachable = is_neighbour
         for _ in range(distance - 1):
             is_reachable = is_reachable @ is_neighbour
@@ -439,9 +447,9 @@ class Channel(ShownMechanism):
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> Record | None:
-        """Return a record that is short where columns repeat their weights.
+        """Return a JSON-ready record by columns, which is short if columns repeat their weights.
 
-        None unless all rows are neighbours.
+        None if some two rows are no neighbours. `from_dict` reads this record too.
         """
         if self.neighbours is not None:
             return None
@@ -508,9 +516,9 @@ class Channel(ShownMechanism):
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals] | None:
-        """Return (published values, inputs) if all are numbers.
+        """Return (published values, inputs); an unbiased channel has these inputs as means.
 
-        An unbiased channel has these inputs as means.
+        None if the channel has no labels, or if a label is no number.
         """
         if self.axis_labels is None:
             return None
@@ -520,10 +528,10 @@ class Channel(ShownMechanism):
         return (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
-        """Return other laws under the same relation.
+        """Return a channel with other laws, but the same neighbours and labels.
 
         Args:
-            rows: The new laws, as many as before.
+            rows: The new laws, one for each row.
         """
         return replace(self, rows=tuple(rows))
 
@@ -580,9 +588,11 @@ def _are_consecutive(numbers: Sequence[Fraction]) -> bool:
 
 
 def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
-    """Convert one direction of a privacy loss distribution to the weights of its two laws.
+    """Convert one direction of a privacy loss distribution to the weights of its two laws P and Q.
 
-    The weights are in units of 2^-_MASS_BITS.
+    Returns:
+        The weights of P and of Q in units of 2^-_MASS_BITS. There is one output for each finite
+        privacy loss, then an output that only P has, then one that only Q has.
     """
     if not pmf._pessimistic_estimate:
         must("losses", "a pessimistic estimate", "an optimistic one")

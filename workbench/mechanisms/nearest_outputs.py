@@ -8,9 +8,11 @@ a number x are called its own outputs:
     i(x) = the number of cuts e_i = (o_i + o_i+L)/2 that are <= x
     Pr[o_j | x] = a/N for the own outputs j = i(x)..i(x) + L - 1, else 1/N,      N = m - L + a L
 
-The range may also be divided into n equal steps. With probability d the output is then the middle
-of the step that contains x, and the law above applies with probability 1 - d. This is (ln a, d)-DP,
-and in this case the answer is published up to rounding.
+Example: L = 1, a = 3, and the outputs 0, 5, 10 have the cuts 2.5 and 7.5. At x = 4 the own output
+is 5, N = 2 + 3 = 5, and the probabilities are 1/5, 3/5, 1/5.
+
+The range may also be divided into n equal steps. With probability d the middle of the step that
+contains x is published, and with probability 1 - d a draw from the law above. This is (ln a, d)-DP.
 
 Any two answers are neighbours. Lemma: the two ends of the range decide every notion. Each end has k
 = min(L, m - L) own outputs that are not own outputs of the other end. Proof. Let x and x' have r <=
@@ -77,7 +79,7 @@ _FORM = RecordForm(
     direct=RATIO,
     steps=INTEGER,
 )
-_OUTCOMES = (
+_OUTCOMES = (  # The merged outcomes of `comparisons`, seen from x.
     "own outputs",
     "the other's own outputs",
     "other outputs",
@@ -131,7 +133,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def largest_bias(self) -> Fraction:
         """Return an upper bound on |E M(x) - x| over all x of the range.
 
-        Between cuts the mean does not change.
+        Between cuts the mean does not change, so the bias of a cell is largest at one of its ends.
         """
         m = len(self.bins)
         own_count = self.own
@@ -147,8 +149,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
                 max_bias = max(max_bias, abs(mean - low), abs(mean - high))
             if i < m - own_count:
                 own_sum += self.bins[i + own_count] - self.bins[i]
-        step = (self.ends[1] - self.ends[0]) / self.steps / 2
-        return (1 - self.direct) * max_bias + self.direct * step
+        half_step = (self.ends[1] - self.ends[0]) / self.steps / 2
+        return (1 - self.direct) * max_bias + self.direct * half_step
 
     # Members of `Mechanism`.
 
@@ -177,13 +179,16 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     @cached_property
     def cells(self) -> list[tuple[int, Fraction, Fraction]]:
-        """Return (i, a, b) of all answers in [a, b) with i(x) = i, from left to right."""
+        """Return (i, start, end) of each cell: the answers x in [start, end) with i(x) = i."""
         ends = (self.ends[0], *self.cuts, self.ends[1])
         return [(i, a, b) for i, (a, b) in enumerate(pairwise(ends)) if a < b]
 
     @property
     def inputs(self) -> list[Fraction]:
-        """Return the middles of the cells."""
+        """Return the middle of each cell.
+
+        All answers of a cell have one law, up to the step that is published with probability d.
+        """
         return [(a + b) / 2 for _, a, b in self.cells]
 
     @cached_property
@@ -192,18 +197,20 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
         Shape (m,), or (m + n,).
         """
+        bins = [float(value) for value in self.bins]
+        if not self.direct:
+            return np.array(bins)
         low, high = map(float, self.ends)
-        middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (
-            2 * self.steps
-        )
-        return np.append([float(value) for value in self.bins], middles)
+        middles = low + (high - low) * (2 * np.arange(self.steps) + 1) / (2 * self.steps)
+        return np.append(bins, middles)
 
     @property
     def _weights(self) -> tuple[int, int, int]:
-        """Return the weights of an own output, of another, and of the step, in integers."""
-        (a, b) = self.odds.as_integer_ratio()
-        (d, unit) = self.direct.as_integer_ratio()
-        return (unit - d) * a, (unit - d) * b, d * (self.own * a + (len(self.bins) - self.own) * b)
+        """Return the integer weights of an own output, of another output, and of the step."""
+        a, b = self.odds.as_integer_ratio()
+        d, unit = self.direct.as_integer_ratio()
+        total = self.own * a + (len(self.bins) - self.own) * b
+        return (unit - d) * a, (unit - d) * b, d * total
 
     def law(self, x: Any) -> Distribution:
         """Return the exact law of a number in the range.
@@ -219,7 +226,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         )
         if not self.ends[0] <= number <= self.ends[1]:
             must("answer", self.column_inputs.constraint, x)
-        (own_weight, other_weight, step_weight) = self._weights
+        own_weight, other_weight, step_weight = self._weights
         first = bisect_right(self.cuts, number)
         weights = [other_weight] * len(self.bins)
         weights[first : first + self.own] = [own_weight] * self.own
@@ -235,27 +242,31 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         Raises:
             InvalidRequest: If there are more than 4·10^6 masses.
         """
-        if (size := len(self.cells) * self.outputs.size) > _MAX_MASSES:
+        size = len(self.cells) * self.outputs.size
+        if size > _MAX_MASSES:
             must("the matrix", f"of at most {_MAX_MASSES} masses", size)
         return np.array([self.law(x).floats for x in self.inputs])
 
     @property
     def used_outputs(self) -> Positions:
-        """Return the first of equal outputs, each of which has positive probability."""
+        """Return the positions of different outputs: the first of equal ones.
+
+        Every output has positive probability.
+        """
         return np.unique(self.outputs, return_index=True)[1]
 
     @cached_property
     def is_rounded(self) -> bool:
-        """Return whether some outputs, not all, may be published as one double.
+        """Return whether some outputs, but not all, may be published as one double.
 
-        Together they may exceed a ratio that one of them exceeds alone, with more mass. It only
-        matters where such mass counts (PDP).
+        Then one of them may exceed a ratio, and the merged output may exceed it with more mass.
+        This only matters for notions that count this mass (PDP).
         """
         return self.direct > 0 or 1 < len(self.used_outputs) < len(self.bins)
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Yield the comparison of the answers at both ends, in both orders."""
-        (a, b, step) = self._weights
+        """Yield the comparison of the answers at both ends, in both orders (see the lemma)."""
+        a, b, step = self._weights
         m = len(self.bins)
         k = min(self.own, m - self.own)
         common_weight = (self.own - k) * a + (m - self.own - k) * b
@@ -283,7 +294,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """Return the budget of both orders.
 
         Args:
-            epsilon: One number, or a mapping by order.
+            epsilon: One number, or a mapping with the keys (0, 1) and (1, 0).
 
         Raises:
             InvalidRequest: If a budget is negative or no number, or if a mapping leaves out one of
@@ -351,7 +362,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         own_weight, other_weight, step_weight = self._weights
         half_step = (self.ends[1] - self.ends[0]) / (2 * self.steps)
         values = [*self.ends, *self.bins, half_step]
-        # In this unit all numbers, and the ends of the parts of the prior, are integers.
+        # In units of 1/unit all numbers, and the ends of the parts of the prior, are integers.
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)
         low, high, *outputs, half = (int(value * unit) for value in values)
         points = np.array(outputs, dtype=object)
@@ -361,6 +372,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         mass = other_count * other_weight + self.own * own_weight + step_weight
         total = mass * unit**power
 
+        # The largest loss is at an end of the range, a cut, or an end of the step around one.
         x = np.concatenate([[low, high], cuts])
         if step_weight:
             step_starts = x - (x - low) % (2 * half)
@@ -443,9 +455,14 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
 
 def _count_cuts_below(cuts: Rationals, x: Vector, exact_answers: NDArray[Any]) -> Positions:
-    """Count the cuts that are <= x, exactly. Doubles decide for an x that is no cut.
+    """Count the cuts that are <= x, exactly, for every x. Returns the shape of x.
 
-    Shape of x.
+    Doubles decide, except for an x that is the double of a cut.
+
+    Args:
+        cuts: The exact cuts, in increasing order.
+        x: The answers as doubles, shape (n,).
+        exact_answers: The same answers as the user gave them, shape (n,).
     """
     float_cuts = np.array([nearest_float(cut) for cut in cuts])
     counts = np.searchsorted(float_cuts, x, side="right")
@@ -459,10 +476,15 @@ def _power_sums(
 ) -> NDArray[Any]:
     """Compute Σ |points_j - x|^power over first <= j < end, exactly, for every x.
 
-    Shape of x.
-
     Args:
-        points: Increasing numbers, shape (m,).
+        points: Increasing integers, as objects, shape (m,).
+        x: Integers, as objects.
+        first: The first position j, one for all x or one for each.
+        end: The position after the last j, one for all x or one for each.
+        power: 1 or 2.
+
+    Returns:
+        The sums, in the shape of x.
     """
     zero = np.zeros(1, dtype=object)
     sums, square_sums = (np.concatenate([zero, np.cumsum(points**power)]) for power in (1, 2))
@@ -478,11 +500,11 @@ def _power_sums(
 
 
 def _power_integrals(points: NDArray[Any], left: Any, right: Any, power: int) -> NDArray[Any]:
-    """Compute 12 ∫ |point - x|^power dx from left to right.
+    """Compute 12 ∫ |point - x|^power dx from left to right, for every point (shape (m,)).
 
-    r and h are twice the distance from the middle, and the width.
+    With power 1 a point inside the interval splits the integral in two.
     """
-    r = abs(2 * points - left - right)
+    r = abs(2 * points - left - right)  # Twice the distance of the point from the middle.
     h = right - left
     if power == 2:
         return np.asarray(h * (3 * r * r + h * h))

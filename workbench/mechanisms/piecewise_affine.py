@@ -3,6 +3,9 @@
 The optimal quantizers of the workbench and the published ones (OPTM, RQM, ERM, MVU) are mechanisms
 of this kind.
 
+Example: the knots are -1 and 1, the outputs -2 and 2. The law at -1 is (3/4, 1/4), at 1 it is (1/4,
+3/4), and at 0, halfway between them, it is (1/2, 1/2).
+
 An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the
 law is the mixture
 
@@ -163,19 +166,22 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             InvalidRequest: If the knots do not increase from -c to c, if the bins are not
                 increasing, if there are not two laws for each piece, or if a mass is below -1e-6.
         """
-        cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
-        if not cuts or cuts[0] != -cuts[-1]:
-            must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
+        exact_knots = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
+        if not exact_knots or exact_knots[0] != -exact_knots[-1]:
+            first_knots = [round_up(k) for k in exact_knots[:8]]
+            must("knots", "strictly increasing from -c to c", first_knots)
         rows: Any = ends
         if isinstance(ends, np.ndarray):
             rows_2d = _flatten_laws(ends)
-            rows = (np.repeat(rows_2d, 2, axis=0)[1:-1] if len(rows_2d) == len(cuts) else rows_2d)[
-                :, None
-            ]
+            if len(rows_2d) == len(exact_knots):
+                # The law of a continuous mechanism ends one piece and begins the next one.
+                rows_2d = np.repeat(rows_2d, 2, axis=0)[1:-1]
+            rows = rows_2d[:, None]
         laws = tuple(
             Distribution.read_rounded(end, "an end law") for piece in rows for end in piece
         )
-        return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
+        outputs = read_bins(bins, exact_knots[-1], cover=False)
+        return cls(exact_knots, outputs, laws, name)
 
     # Members of `Mechanism`.
 
@@ -202,43 +208,43 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     @cached_property
     def _distinct_laws(self) -> tuple[int, ...]:
-        """Return the positions of the end laws without repetitions.
+        """Return the positions in `ends` of the first of equal laws, at least two positions.
 
-        A continuous law repeats at every knot.
+        A continuous law repeats at every knot. If all laws are equal, the result is (0, 1).
         """
-        first: dict[Distribution, int] = {}
+        first_positions: dict[Distribution, int] = {}
         for k, end in enumerate(self.ends):
-            first.setdefault(end, k)
-        if len(first) > 1:
-            return tuple(sorted(first.values()))
+            first_positions.setdefault(end, k)
+        if len(first_positions) > 1:
+            return tuple(sorted(first_positions.values()))
         return (0, 1)
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """Return one budget for every ordered pair of different end laws.
 
         Args:
-            epsilon: One number, or a mapping to a single number.
+            epsilon: One number >= 0, or a mapping whose entries are all this number.
 
         Raises:
             InvalidRequest: If a mapping has different budgets, or a budget is negative or no
                 number.
         """
         if isinstance(epsilon, Mapping):
-            values = set(epsilon.values())
-            if len(values) != 1:
+            budgets = set(epsilon.values())
+            if len(budgets) != 1:
                 raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
-            epsilon = next(iter(values))
-        value = read_positive(epsilon, "epsilon", or_zero=True)
-        return dict.fromkeys(permutations(self._distinct_laws, 2), value)
+            epsilon = next(iter(budgets))
+        budget = read_positive(epsilon, "epsilon", or_zero=True)
+        return dict.fromkeys(permutations(self._distinct_laws, 2), budget)
 
     def comparisons(self) -> Iterator[Comparison]:
         """Yield every ordered pair of different end laws."""
         return compare_pairs(self.ends, permutations(self._distinct_laws, 2), self._describe_end)
 
     def extremes(self) -> Iterator[Comparison]:
-        """Yield the end laws that give each output most and least.
+        """Yield for each output the end law with the most and the one with the least mass.
 
-        Their number is linear in the law.
+        These at most m comparisons decide pure ε.
         """
         return compare_pairs(self.ends, find_extreme_pairs(self.ends), self._describe_end)
 
@@ -263,7 +269,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
-        """Publish every number of x independently, from the exact law at each.
+        """Publish every number of x independently, by a draw from its exact law.
 
         Args:
             x: Numbers in the range; integers and fractions are exact at any size.
@@ -278,7 +284,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             InvalidRequest: If x has an entry that is no finite number, or one outside the knots
                 without `clip`, or if insecure_seed is negative.
         """
-        values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
+        values = read_inputs(x, self._float_knots[0], self._float_knots[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
         entries = read_floats_and_entries(x, "x")[1]
         if entries.dtype.kind == "f":
@@ -329,7 +335,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def drawing(self) -> FigureData:
         """Return p(x, i) against x, with its jumps, as plain data."""
-        return affine_figure(self.outputs, self._cuts, self.matrix)
+        return affine_figure(self.outputs, self._float_knots, self.matrix)
 
     # Parts.
 
@@ -364,7 +370,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return np.array([end.floats for end in self.ends])
 
     @cached_property
-    def _cuts(self) -> Vector:
+    def _float_knots(self) -> Vector:
         """Return the knots as the nearest floats, shape (K + 1,)."""
         return np.array([nearest_float(k) for k in self.knots])
 
@@ -378,8 +384,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         Raises:
             InvalidRequest: If an input is outside the range and `clip` is not set.
         """
-        values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        piece, share = locate_inputs(self._cuts, values)
+        values = read_inputs(x, self._float_knots[0], self._float_knots[-1], clip=clip)
+        piece, share = locate_inputs(self._float_knots, values)
         t = share[..., None]
         return (1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1]
 

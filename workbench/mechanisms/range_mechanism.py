@@ -1,32 +1,35 @@
 """Publish every real answer in a range through a finite channel, whose rows decide privacy.
 
-The ends of the cells are k_0 < ... < k_n, and neighbouring answers differ by at most S. An answer x
-is clamped into [k_0, k_n], which brings no two answers further apart. For each x a number u is
-drawn, uniform in [0, 1). The answer then uses the row r(x, u):
+The range is divided into n cells, whose ends are k_0 < ... < k_n. Neighbouring answers differ by at
+most S. An answer x is clamped into [k_0, k_n], which moves no two answers further apart. Then a
+number u is drawn, uniform in [0, 1), and the output is drawn from the row r(x, u) of the channel:
 
     in cells    i for x in [k_i, k_i+1), n - 1 for k_n                                    n rows
     at ends     i + 1 if u < t, else i, for x = k_i + t (k_i+1 - k_i), 0 <= t < 1         n + 1 rows
 
-The output is one draw from this row.
+Example: the ends are 0, 10, 20 and x = 13. In cells, x uses row 1. At ends, it uses row 2 with
+probability 0.3, else row 1.
 
 Lemma. |x - x'| <= S implies that r(x, u), r(x', u) are one row, or rows a < b (or b, a) with
 
     in cells    k_b - k_a+1 < S                 at ends    k_b - k_a+1 < S  or  k_b-1 - k_a < S
 
-Proof. Let x < x'; r is monotone in x, so a = r(x, u) < b = r(x', u). In cells x < k_a+1 and x' >=
-k_b. At ends, where x' >= k_b, x < k_a+1 as well; where x <= k_a, x' > k_b-1; else x = k_a + t
-(k_a+1 - k_a) was rounded down and x' = k_b-1 + t' (k_b - k_b-1) up, t <= u < t', and x' - x > (1 -
-t) (k_b-1 - k_a) + t (k_b - k_a+1). ∎
+Proof. Let x < x'. Since r is monotone in x, different rows are a = r(x, u) < b = r(x', u). In cells
+x < k_a+1 and x' >= k_b. At ends there are three cases. If x' >= k_b, then x < k_a+1 holds as well.
+If x <= k_a, then x' > k_b-1. Otherwise x = k_a + t (k_a+1 - k_a) was rounded down and x' = k_b-1 +
+t' (k_b - k_b-1) was rounded up. Then t <= u < t', so x' - x > (1 - t) (k_b-1 - k_a) + t (k_b -
+k_a+1). This is a mean of the two differences, so one of them is below S. ∎
 
-The rows of the lemma must be neighbours of the channel, in both orders: no mechanism without them
-is built. In cells the laws of x and x' are two such rows, or one: the proof of the audit
-holds for them. At ends they are ∫ row(r(x, u)) du and ∫ row(r(x', u)) du, mixtures of such pairs
-in the same shares: what each pair meets, they meet under every notion that mixing preserves. Those
-are the notions with `is_convex` (a hockey stick is convex in both laws together) and pure ε. PDP
-with δ > 0 is not among them, and `Certificate` refuses it where `is_rounded`.
+The constructor requires that the rows of the lemma are neighbours of the channel, in both orders.
+In cells the laws of x and x' are one row or two such rows, so the audit of the channel holds for
+them. At ends the laws are the mixtures ∫ row(r(x, u)) du and ∫ row(r(x', u)) du of such pairs, with
+the same shares. So they are private under every notion that mixing preserves, if every pair is.
+These are the notions with `is_convex` (a hockey stick is convex in both laws together) and pure ε.
+PDP with δ > 0 is none of them, so `Certificate` refuses it if `is_rounded`.
 
-x is exact: a decimal as it is written, a double as the rational it is. No rounding moves an answer
-to another cell, and the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
+x is exact: a decimal is the number that it shows, a double the rational that it is. No rounding
+moves an answer to another cell, and the probability of u < t is exactly t
+(`workbench.mechanisms.affine_sampler`).
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ class RangeMechanism(RangePublisher, Channel):
     Attributes:
         ends: The ends k_0 < ... < k_n of the cells, shape (n + 1,).
         sensitivity: The largest difference S of neighbouring answers, > 0.
-        at_ends: Whether answers are rounded at random to ends: see the module's text.
+        at_ends: Whether answers are rounded at random to the ends of their cell (module header).
         axis_labels: (the inputs of the rows: middles of cells, or ends; the published values), all
             exact numbers.
 
@@ -93,31 +96,25 @@ class RangeMechanism(RangePublisher, Channel):
             must("sensitivity", "> 0", self.sensitivity)
         if self.axis_labels is None or rationals_or_none(self.axis_labels[1]) is None:
             must("outputs", "numbers", self.axis_labels)
-        if len(self.rows) != len(self.ends) - (not self.at_ends):
+        row_count = len(self.ends) if self.at_ends else len(self.ends) - 1
+        if len(self.rows) != row_count:
             must(
                 "rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends"
             )
-        if self.neighbours is not None:
-            compared_pairs = {*self.neighbours}
-            missing_pair = next(
-                (
-                    p
-                    for i, j in self._related_rows()
-                    for p in ((i, j), (j, i))
-                    if p not in compared_pairs
-                ),
-                None,
-            )
-            if missing_pair is not None:
-                must(
-                    "pairs", "all rows of answers within the sensitivity", f"no pair {missing_pair}"
-                )
+        if self.neighbours is None:
+            return
+        compared_pairs = {*self.neighbours}
+        for a, b in self._related_rows():
+            for pair in ((a, b), (b, a)):
+                if pair not in compared_pairs:
+                    must("pairs", "all rows of answers within the sensitivity", f"no pair {pair}")
 
     def _related_rows(self) -> Iterator[tuple[int, int]]:
-        """Yield the rows a < b of the lemma."""
+        """Yield the pairs of rows (a, b), a < b, that the lemma names."""
         ends = self.ends
         last_row = len(self.rows) - 1
         for a in range(last_row):
+            # The largest b with k_b < k_a+1 + S, and at ends also with k_b-1 < k_a + S.
             last_neighbour = bisect_left(ends, ends[a + 1] + self.sensitivity) - 1
             if self.at_ends:
                 last_neighbour = max(last_neighbour, bisect_left(ends, ends[a] + self.sensitivity))
@@ -125,20 +122,19 @@ class RangeMechanism(RangePublisher, Channel):
 
     @property
     def is_rounded(self) -> bool:
-        """Return whether laws of answers are mixtures of rows."""
+        """Return whether the law of an answer may be a mixture of two rows."""
         return self.at_ends
 
     @cached_property
     def real_law(self) -> PiecewiseAffine:
-        """Return the law of every real answer."""
+        """Return the law of every real answer: affine on each cell, constant if not `at_ends`."""
         rows = self.rows
-        laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
-        return PiecewiseAffine(
-            self.ends, self._values, tuple(law for pair in laws for law in pair), "channel"
-        )
+        cell_laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
+        end_laws = tuple(law for left_and_right in cell_laws for law in left_and_right)
+        return PiecewiseAffine(self.ends, self._published_numbers, end_laws, "channel")
 
     @property
-    def _values(self) -> tuple[Fraction, ...]:
+    def _published_numbers(self) -> tuple[Fraction, ...]:
         """Return the published values as exact numbers, length m."""
         assert self.axis_labels is not None
         return rationals_or_none(self.axis_labels[1]) or ()
@@ -155,20 +151,17 @@ class RangeMechanism(RangePublisher, Channel):
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
     def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        return np.asarray(
-            self.outputs[
-                AffineSampler(self.ends, self.real_law.ends, source).positions(x, exact_answers)
-            ]
-        )
+        sampler = AffineSampler(self.ends, self.real_law.ends, source)
+        return np.asarray(self.outputs[sampler.positions(x, exact_answers)])
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
-        """Return the same rows where every two are neighbours.
+        """Return a channel with the same rows, every two of which are neighbours.
 
         If they are neighbours already, this mechanism itself is returned.
 
         Args:
-            low: The lower end of the interval.
-            high: The upper end of the interval.
+            low: Not used: the result holds for every interval.
+            high: Not used.
         """
         if self.neighbours is None:
             return self
@@ -177,13 +170,12 @@ class RangeMechanism(RangePublisher, Channel):
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """Return a caution on the numbers between which the budget does not hold."""
-        caution = (
-            f"The budget holds between numbers at most {float(self.sensitivity):g} apart, "
-            "not between all others."
-        )
         if self.neighbours is None:
             return ()
-        return (caution,)
+        return (
+            f"The budget holds between numbers at most {float(self.sensitivity):g} apart, "
+            "not between all others.",
+        )
 
     def describe(self) -> str:
         """Describe the mechanism in one line."""
@@ -207,8 +199,8 @@ class RangeMechanism(RangePublisher, Channel):
         return self._record(record)
 
     def _record(self, channel: Record) -> Record:
-        """Return the record of the range with the record of its channel."""
-        return _FORM.write(self, outputs=self._values, channel=channel)
+        """Return the record of this mechanism, which contains the record of its channel."""
+        return _FORM.write(self, outputs=self._published_numbers, channel=channel)
 
     @classmethod
     def from_dict(cls, data: Any) -> RangeMechanism:

@@ -26,12 +26,12 @@ def test_noise_has_the_same_optimum_with_a_named_loss_a_function_an_array_or_a_f
     request = {"epsilon": 1, "delta": delta, "notion": notion}
     named = wb.design(NOISE, loss="squared", **request)
     for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
-        design = wb.design(NOISE, loss=loss, **request)
-        assert design.objective == named.objective
-        assert design.request.aim.loss.startswith("own-")
-    design.save(tmp_path / "own.json")
+        made = wb.design(NOISE, loss=loss, **request)
+        assert made.objective == named.objective
+        assert made.request.aim.loss.startswith("own-")
+    made.save(tmp_path / "own.json")
     assert decide_by_both(tmp_path / "own.json") == ("proven", "proven")
-    assert f"by numbers that this file states, under the name '{design.request.aim.loss}'" in str(
+    assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
         wb.check(tmp_path / "own.json")
     )
 

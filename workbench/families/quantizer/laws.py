@@ -3,9 +3,10 @@
 `solve_exact_quantizer` answers this for all inputs in a range (the exact quantizer).
 `make_grid_problem` states it for inputs on a grid (MVU, the mechanism of Chaudhuri et al. 2022).
 
-Terms. A law is the distribution of the output at one input; p_x is the law at the input x. A knot
-is an input at which the law is a variable; between knots it is affine. A link is a pair of
-neighbouring points whose laws are compared. n is the number of points, m the number of outputs.
+Terms. Outputs are also called bins. A law is the distribution of the output at one input; p_x is
+the law at the input x. A knot is an input at which the law is a variable; between knots it is
+affine. A link is a pair of neighbouring points whose laws are compared. n is the number of points,
+m the number of outputs.
 
 Inputs are in [-1, 1]; requests for other inputs are rescaled by half their width.
 
@@ -43,14 +44,14 @@ from workbench.solvers.solution import Solution, Termination
 # Maps outputs (m,) to the losses of all laws and their slopes in the outputs, both (n, m).
 LossTables = Callable[[Vector], Pair]
 
-Bins = Rationals
+Bins = Rationals  # The exact outputs in increasing order.
 # After the deadline one program still gets this time (or the time limit, if that is shorter).
 _MIN_PROGRAM_SECONDS = 5.0
 _ZERO_MASS = 1e-11  # If no law draws an output with a larger probability, its masses are set to 0.
 
 
 def ignore_progress(line: str) -> None:
-    """Ignore a line of progress.
+    """Ignore a line about the progress of a search.
 
     Args:
         line: the text of the line.
@@ -93,9 +94,9 @@ class QuantizerAnswer:
     """A quantizer that a method found.
 
     Attributes:
-        objective: the optimal value of the program.
-        bound: a lower bound on the objective, None without one.
-        quantizer: the laws of the program as exact numbers.
+        objective: the optimal value of the program, as the solver found it.
+        bound: a lower bound on the objective; None if the solver gives none.
+        quantizer: the laws of the program as exact numbers, not yet repaired or audited.
         solution: the solution that the solver returned.
         start_values: the value that each start of a search over outputs reached; empty without
             a search.
@@ -145,8 +146,9 @@ class LawProblem:
             (n,).
         outputs: the number m of outputs.
         losses: computes the losses and their slopes at outputs.
-        symmetric: whether points and losses are symmetric. Then outputs must be, and half of the
-            laws are stated.
+        symmetric: whether points and losses are symmetric around 0. Then outputs must be
+            symmetric too. Without links only the laws at points >= 0 are then variables of the
+            program; the others are their mirror images.
         links: maps ε to r - 1 for every link, where r is the factor by which the probabilities of
             an output at both ends of the link may differ. Shape (n - 1,). Default: every two laws
             are compared, with r = e^ε.
@@ -167,7 +169,7 @@ class LawProblem:
         self.points = points
         self.outputs = outputs
         self._losses = losses
-        self._cached_outputs = b""
+        self._cached_outputs = b""  # The bytes of the outputs of `_cached_losses`; none yet.
         self._cached_losses: Pair = (points, points)
         self.context = context or LawQuestion(ONE)
         self.symmetric = symmetric and links is None
@@ -199,7 +201,7 @@ class LawProblem:
         return self._cached_losses
 
     def compute_reach_excess(self, epsilon: float) -> float:
-        """Compute how far beyond ±1 the outermost outputs must reach for a law to exist.
+        """Compute how far beyond ±1 the outermost outputs must be for a private law to exist.
 
         Let all outputs be at least -B, and let p_{x'} <= r p_x for two points x < x'. Multiply by
         (output + B) >= 0 and sum over the outputs. As the laws are unbiased, this gives
@@ -212,8 +214,9 @@ class LawProblem:
         Returns:
             The largest such B, less 1.
         """
-        odds = self.odds(epsilon)
+        odds = self.odds(epsilon)  # r - 1
         if self.model.relation == "all":
+            # The pair of points -1 and 1 gives the largest B.
             return float(2 / odds)
         inner_distance = 1 - np.maximum(-self.points[:-1], self.points[1:])
         return float((np.diff(self.points) / odds - inner_distance).max())
@@ -258,12 +261,15 @@ class LawProblem:
         return self.model.values(self.odds(epsilon), outputs, stated_points, losses)
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
-        """Solve the program and return the solver's solution.
+        """Solve the program and return the solver's solution, whatever its status is.
 
         Args:
             epsilon: the budget ε > 0.
             outputs: the outputs (m,).
-            start: "hot" or "cold".
+            start: "hot" continues from the solver's last solution, "cold" forgets it.
+
+        Raises:
+            KeyboardInterrupt: the user interrupted the solver.
         """
         deadline = self.context.deadline
         with translate_errors():
@@ -285,7 +291,7 @@ class LawProblem:
         Args:
             epsilon: the budget ε > 0.
             outputs: the outputs (m,).
-            start: "hot" or "cold".
+            start: "hot" or "cold" (see `solve`).
 
         Raises:
             NotProven: the time limit ended the solver.
@@ -296,7 +302,7 @@ class LawProblem:
         return self.read_solution(solution, outputs)
 
     def read_solution(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
-        """Return the optimum of a solution, or None if it has no point.
+        """Return the laws of a solution and the slopes of its value; None if it has no point.
 
         Args:
             solution: the solution that the solver returned.
@@ -316,16 +322,17 @@ class LawProblem:
         return LawAnswer(value, self.unfold_laws(stated_laws), slopes, solution)
 
     def unfold_duals(self, row_dual: Vector) -> Pair:
-        """Return the dual values of Σ p = 1 and of the means at all points, (n,) each.
+        """Return the dual values of the rows Σ_i p_x(i) = 1 and of the means, (n,) each.
 
         In a symmetric program a stated point stands for itself and its mirror image, so each gets
         half of its dual value. The middle point stands for itself only.
 
         Args:
-            row_dual: the duals of the program's rows.
+            row_dual: the dual values of the program's rows. The first rows are the sums of the
+                stated laws, the next ones their means.
         """
         count = self.stated_points.size
-        odd = self.points.size % 2
+        odd = self.points.size % 2  # 1 if there is a middle point, else 0.
         alpha = row_dual[:count]
         beta = row_dual[count : 2 * count]
         if not self.symmetric:
@@ -345,7 +352,7 @@ class LawProblem:
 
 
 def add_end_points(inner: NDArray[Any]) -> Pair:
-    """Add ±1 to points.
+    """Add -1 and 1 to points, and make the weights of all points.
 
     Args:
         inner: points in (-1, 1). Shape (n,).
@@ -439,7 +446,7 @@ def make_grid_problem(
     metric: str | None = None,
     context: LawQuestion | None = None,
 ) -> LawProblem:
-    """Make MVU's LP in P: the mean error over grid points, private between all of them.
+    """Make MVU's LP: the least mean error over grid points, private between all of them.
 
     Args:
         points: the grid points (n,).
