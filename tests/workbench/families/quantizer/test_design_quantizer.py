@@ -20,26 +20,28 @@ from workbench.pipeline.registry import list_families
 from workbench.privacy.certificate_file import check
 from workbench.questions.density import parse_density
 
+# Keys of every report of a design in JSON.
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 
 
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
 def test_every_method_designs_for_given_bins(method: str):
     design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
-    found = design.to_dict()
-    assert set(found) >= KEYS
-    assert 1 - 1e-6 < found["exact"]["epsilon"] <= 1
-    assert found["exact"]["bias"] == 0
-    assert found["certified"]
+    report = design.to_dict()
+    assert set(report) >= KEYS
+    assert 1 - 1e-6 < report["exact"]["epsilon"] <= 1
+    assert report["exact"]["bias"] == 0
+    assert report["certified"]
     assert design.private
     assert design.certificate is not None
-    assert found["status"] == "optimal"
-    assert found["mae"] == pytest.approx(design.mechanism.mae())
-    json.dumps(found, allow_nan=False)
+    assert report["status"] == "optimal"
+    assert report["mae"] == pytest.approx(design.mechanism.mae())
+    json.dumps(report, allow_nan=False)
     assert "MAE" in str(design)
 
 
-def test_uncertified_design_reports_its_bias():
+def test_an_uncertified_design_says_that_it_is_not_private():
+    """With 41 knots the solver's law exceeds ε = 1 by a rounding error."""
     design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
     assert not design.private
     assert design.certificate is None
@@ -47,19 +49,18 @@ def test_uncertified_design_reports_its_bias():
         "is NOT private at the requested budget: exact pure epsilon is 1.0" in words
         for words in design.words
     )
-    better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
-    assert better.objective == pytest.approx(design.objective, abs=1e-12)
+    certified = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
+    assert certified.objective == pytest.approx(design.objective, abs=1e-12)
 
 
-def test_exact_method_equals_reference_values():
-    values = [
-        wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=k).mechanism.mae()
-        for k in (0, 41)
-    ]
-    assert values == pytest.approx([1.798681, 1.700701], abs=1e-6)
+@pytest.mark.parametrize(("knots", "recorded_error"), [(0, 1.798681), (41, 1.700701)])
+def test_exact_method_has_its_recorded_error(knots: int, recorded_error: float):
+    design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=knots)
+    assert design.mechanism.mae() == pytest.approx(recorded_error, abs=1e-6)
 
 
 def test_two_outputs_are_compared_with_their_closed_form():
+    """Outputs ±B have the mean absolute error (B² - 1/3)/B for uniform inputs in [-1, 1]."""
     design = wb.design(wb.Quantization([-3, 3]), epsilon=1)
     assert design.oracle.valid
     assert design.oracle.agrees
@@ -76,6 +77,7 @@ def test_optimised_levels_are_above_the_proven_limit():
 
 
 def test_two_optimised_outputs_are_randomized_response():
+    """Its outputs are at the least reach, 1/tanh(ε/2)."""
     design = wb.design(wb.Quantization(levels=2), epsilon=1)
     reach = 1 / math.tanh(0.5)
     assert design.mechanism.mae() == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-5)
@@ -103,11 +105,12 @@ def test_bound_of_two_optimised_outputs_is_their_optimum(
     assert design.oracle.kind == (
         "optimum" if design.request.how.method == "exact" else "lower bound"
     )
-    wide = wb.design(
+    product = wb.design(
         wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product"
     )
-    assert wide.oracle.kind == "lower bound"  # Its outputs are on a grid.
-    assert wide.oracle.agrees
+    # The product method only tries outputs on a grid, so it may miss the optimum.
+    assert product.oracle.kind == "lower bound"
+    assert product.oracle.agrees
 
 
 @pytest.mark.parametrize("metric", [None, "absolute", "squared"])
@@ -134,20 +137,20 @@ def test_bound_of_mvu_at_given_outputs_is_its_program_bound(
         (3, "2", {"method": "mvu", "metric": "squared"}),
     ],
 )
-def test_outputs_by_distance_are_beyond_the_least_reach(
+def test_optimised_outputs_by_distance_are_certified_without_a_larger_error(
     levels: int, epsilon: str, options: dict[str, Any]
 ):
-    """The best outermost outputs are at the least reach, where every ratio is tight."""
-    asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
-    design = wb.design(wb.Quantization(levels=levels), **asked)
-    raw = wb.design(wb.Quantization(levels=levels), **asked, certify=False)
+    """The best outermost outputs are near the least reach, where a repair has no margin."""
+    request: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
+    design = wb.design(wb.Quantization(levels=levels), **request)
+    raw = wb.design(wb.Quantization(levels=levels), **request, certify=False)
     assert design.private
     assert design.mechanism.bias == 0
     assert design.objective == pytest.approx(raw.objective, rel=1e-6)
 
 
-def test_smallest_epsilon_and_reach_by_distance():
-    """Σ (B_i + B) p_i(x) = x + B grows by at most ε of itself: B >= c + 1/ε."""
+def test_requests_by_distance_below_the_least_reach_or_epsilon_are_infeasible():
+    """The mean of output + B, which is x + B, has a slope of at most ε (x + B): B >= c + 1/ε."""
     with pytest.raises(wb.InvalidRequest, match="reach must be above 2, "):
         wb.design(wb.Quantization(levels=3), epsilon=1, metric="absolute", reach="1.9")
     with pytest.raises(wb.Infeasible, match="at least 1 for outputs"):
@@ -169,7 +172,7 @@ def test_metric_designs_are_private_by_distance():
 
 @pytest.mark.parametrize("method", ["exact", "optm", "mvu"])
 @pytest.mark.parametrize("m", range(3, 17))
-def test_repair_keeps_every_number_of_outputs(m: int, method: str):
+def test_repair_keeps_the_error_for_every_number_of_outputs(m: int, method: str):
     bins = [-3 + 6 * Fraction(k, m - 1) for k in range(m)]
     design = wb.design(wb.Quantization(bins), epsilon=1, method=method)
     raw = wb.design(wb.Quantization(bins), epsilon=1, method=method, certify=False)
@@ -181,51 +184,56 @@ def test_repair_keeps_every_number_of_outputs(m: int, method: str):
 @pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
 @pytest.mark.parametrize("c", ["0.000001", "1/3", "1000000"])
 def test_inputs_may_have_any_magnitude(method: str, c: str):
-    unit = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method).to_dict()
+    unit_report = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method).to_dict()
     scale = Fraction(c)
     bins = [Fraction(b) * scale for b in ("-3", "-1/2", "1/2", "3")]
     design = wb.design(wb.Quantization(bins, c=scale), epsilon=1, method=method)
     assert design.private
     assert design.certificate is not None
-    found, s = design.to_dict(), float(scale)
     assert design.mechanism.c == scale
-    assert found["mae"] == pytest.approx(s * unit["mae"], rel=1e-9)
-    assert found["mae_51"] == pytest.approx(s * unit["mae_51"], rel=1e-9)
-    assert found["mse"] == pytest.approx(s * s * unit["mse"], rel=1e-9)
+    # The objective of MVU is a squared error, those of the other methods are absolute errors.
     power = 2 if method == "mvu" else 1
-    assert found["objective"] == pytest.approx(s**power * unit["objective"], rel=1e-9)
-    if unit["bound"] is not None:
-        assert found["bound"] == pytest.approx(s**power * unit["bound"], rel=1e-9)
+    powers = {"mae": 1, "mae_51": 1, "mse": 2, "objective": power, "bound": power}
+    report = design.to_dict()
+    for key, exponent in powers.items():
+        if unit_report[key] is not None:
+            scaled_error = float(scale) ** exponent * unit_report[key]
+            assert report[key] == pytest.approx(scaled_error, rel=1e-9)
 
 
-def test_densities_losses_and_metrics_scale_with_the_inputs():
-    bins, wide_bins = "-3,-0.5,0.5,3", "-3000,-500,500,3000"
-    big = wb.design(
-        wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, loss="1/1001"
-    )
-    # If e = 1000 u, then |e|/1001 + 1000 e²/1001 weighs |u| and u² as 1 : 10^6.
-    far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, loss="1/1000001")
-    assert big.objective == pytest.approx(
-        far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9
-    )
-    near = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=9)
-    wide = wb.design(
-        wb.Quantization("-3000,-500,500,3000", c=1000), epsilon="0.001", metric="absolute", knots=9
-    )
+UNIT_BINS = "-3,-0.5,0.5,3"
+WIDE_BINS = "-3000,-500,500,3000"  # The same bins, if inputs are in [-1000, 1000].
+
+
+def test_densities_and_losses_scale_with_the_inputs():
+    """If e = 1000 u, then |e|/1001 + 1000 e²/1001 weighs |u| and u² as 1 : 10^6."""
+    wide_question = wb.Quantization(WIDE_BINS, c=1000, density="normal:500,200")
+    wide = wb.design(wide_question, epsilon=1, loss="1/1001")
+    unit_question = wb.Quantization(UNIT_BINS, density="normal:0.5,0.2")
+    unit = wb.design(unit_question, epsilon=1, loss="1/1000001")
+    factor = 1000 / 1001 + 1000 * 10**6 / 1001
+    assert wide.objective == pytest.approx(factor * unit.objective, rel=1e-9)
+
+
+def test_epsilon_by_distance_is_a_budget_per_unit_of_the_inputs():
+    request = {"metric": "absolute", "knots": 9}
+    unit = wb.design(wb.Quantization(UNIT_BINS), epsilon=1, **request)
+    wide = wb.design(wb.Quantization(WIDE_BINS, c=1000), epsilon="0.001", **request)
     assert wide.private
-    assert wide.objective == pytest.approx(1000 * near.objective, rel=1e-9)
+    assert wide.objective == pytest.approx(1000 * unit.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3"])
 @pytest.mark.parametrize("method", ["exact", "mvu"])
-def test_small_budgets_are_certified(epsilon: str, method: str):
+def test_small_budgets_are_certified_with_the_error_of_randomized_response(
+    epsilon: str, method: str
+):
     design = wb.design(wb.Quantization(levels=3), epsilon=epsilon, method=method, starts=1)
     assert design.private
     assert design.certificate is not None
     reach = 1 / math.tanh(float(epsilon) / 2)
-    assert design.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (
-        1 + 1e-5
-    )  # This is randomized response.
+    randomized_response_error = (reach**2 - 1 / 3) / reach
+    assert design.mechanism.mae() <= randomized_response_error * (1 + 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -237,9 +245,8 @@ def test_large_budgets_have_a_bound(epsilon: float, density: str):
     assert design.bound is not None
     assert 0 < design.bound <= design.objective
     if density == "uniform":
-        assert design.objective == pytest.approx(
-            1 / 3, rel=1e-4
-        )  # This is stochastic rounding to -1, 0 and 1.
+        # Stochastic rounding to -1, 0 and 1 has the error 1/3.
+        assert design.objective == pytest.approx(1 / 3, rel=1e-4)
         assert design.bound == pytest.approx(1 / 3, rel=1e-6)
 
 
@@ -248,39 +255,39 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
     assert any("dithered to" in words for words in design.words)
     points = [float(k) for k in design.mechanism.knots]
     laws = design.mechanism.probabilities(points)
-    loss = np.log(laws[:, None, :] / laws[None, :, :]).max(
-        axis=2
-    )  # The law of one coordinate is given by two points.
+    # privacy_losses[a, b] is the largest privacy loss between one coordinate at points a and b.
+    privacy_losses = np.log(laws[:, None, :] / laws[None, :, :]).max(axis=2)
     vectors = list(itertools.product(range(5), repeat=3))
     for x, y in itertools.product(vectors[::7], vectors[::5]):
-        spent = sum(loss[a, b] for a, b in zip(x, y, strict=True))
-        distance = sum((points[a] - points[b]) ** 2 for a, b in zip(x, y, strict=True))
-        assert (
-            spent <= 2 * distance + 1e-12
-        )  # Thus vectors of diameter B are 2 B²-private (Section 5).
+        coordinates = list(zip(x, y, strict=True))
+        privacy_loss = sum(privacy_losses[a, b] for a, b in coordinates)
+        squared_distance = sum((points[a] - points[b]) ** 2 for a, b in coordinates)
+        assert privacy_loss <= 2 * squared_distance + 1e-12
 
 
-def test_error_names_the_smallest_feasible_epsilon_by_distance():
-    for bins, options in (
+@pytest.mark.parametrize(
+    ("bins", "options"),
+    [
         ("-3,-1,1,3", {"metric": "squared", "knots": 5}),
         ("-5,-0.3,0.9,2", {"metric": "squared", "knots": 4}),
         ("-2,0,4", {"metric": "squared", "method": "mvu", "inputs": 4}),
         ("-3,-1,1,3", {"metric": "absolute"}),
         ("-5,0,2.5", {"metric": "absolute", "method": "mvu", "inputs": 4}),
-    ):
-        question: Any = wb.Quantization(bins)
-        with pytest.raises(
-            wb.Infeasible, match=r"The smallest feasible epsilon is|epsilon must be at least"
-        ) as raised:
-            wb.design(question, epsilon="0.1", **options)
-        least = float(re.findall(r"(?:is|least) ([\d.]+\d)", str(raised.value))[0])
-        assert wb.design(question, epsilon=least * 1.0001, **options).private
-        with pytest.raises(wb.Infeasible):
-            wb.design(question, epsilon=least * 0.9999, **options)
+    ],
+)
+def test_error_names_the_smallest_feasible_epsilon_by_distance(bins: str, options: dict[str, Any]):
+    question: Any = wb.Quantization(bins)
+    message = r"The smallest feasible epsilon is|epsilon must be at least"
+    with pytest.raises(wb.Infeasible, match=message) as raised:
+        wb.design(question, epsilon="0.1", **options)
+    least_epsilon = float(re.findall(r"(?:is|least) ([\d.]+\d)", str(raised.value))[0])
+    assert wb.design(question, epsilon=least_epsilon * 1.0001, **options).private
+    with pytest.raises(wb.Infeasible):
+        wb.design(question, epsilon=least_epsilon * 0.9999, **options)
 
 
 @pytest.mark.parametrize(
-    ("question", "request_", "words"),
+    ("question", "options", "message"),
     [
         (
             {"bins": "-3,3"},
@@ -300,13 +307,13 @@ def test_error_names_the_smallest_feasible_epsilon_by_distance():
         ({"bins": "-3,3"}, {"epsilon": 1, "reach": 5}, "reach must be left out with bins"),
     ],
 )
-def test_invalid_requests_raise(question: dict, request_: dict, words: str):
-    with pytest.raises(wb.WorkbenchError, match=words):
-        wb.design(wb.Quantization(**question), **request_)
+def test_invalid_requests_raise(question: dict, options: dict, message: str):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.design(wb.Quantization(**question), **options)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({}, "bins or levels must be given"),
         ({"bins": "-3,3", "levels": 2}, "not both"),
@@ -319,8 +326,8 @@ def test_invalid_requests_raise(question: dict, request_: dict, words: str):
         ({"bins": "-3,3", "density": "x"}, "density must be uniform, or normal"),
     ],
 )
-def test_invalid_questions_raise(arguments: dict, words: str):
-    with pytest.raises(wb.InvalidRequest, match=words):
+def test_invalid_questions_raise(arguments: dict, message: str):
+    with pytest.raises(wb.InvalidRequest, match=message):
         wb.Quantization(**arguments)
 
 
@@ -353,47 +360,66 @@ def test_command_line_designs_quantizers(capsys: pytest.CaptureFixture[str], tmp
         "--json",
     )
     assert code == 0
-    found = json.loads(out)
-    assert set(found) >= KEYS
-    assert found["mae"] == pytest.approx(1.700701, abs=1e-6)
-    assert found["certified"]
+    report = json.loads(out)
+    assert set(report) >= KEYS
+    assert report["mae"] == pytest.approx(1.700701, abs=1e-6)
+    assert report["certified"]
     certificate = check(tmp_path / "q.json")
     assert certificate.epsilon == 1
     assert certificate.bias is not None
     assert certificate.bias.worst == 0
-    assert certificate.mechanism.outputs.tolist() == found["bins"]
+    assert certificate.mechanism.outputs.tolist() == report["bins"]
     assert (tmp_path / "q.png").stat().st_size > 10_000
 
 
-def test_command_line_prints_reports_and_errors(capsys: pytest.CaptureFixture[str]):
+def test_command_line_prints_the_output_law(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "design", "quantizer", "--bins=-3,3", "--epsilon", "1.2")
     assert code == 0
     assert "Output law" in out
-    for arguments in (
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ["--bins=3,-3", "--epsilon", "1"],
         ["--bins=-3,3", "--epsilon", "0.5"],
         ["--bins=-3,3", "--epsilon", "1", "--density", "normal:0,-1"],
-    ):
-        code, _, err = run(capsys, "design", "quantizer", *arguments)
-        assert code == 2
-        assert err.count("\n") == 1
+    ],
+)
+def test_command_line_refuses_invalid_requests_in_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+):
+    code, _, err = run(capsys, "design", "quantizer", *arguments)
+    assert code == 2
+    assert err.count("\n") == 1
 
 
-def test_command_line_audits_published_quantizers(capsys: pytest.CaptureFixture[str]):
-    rqm = ("audit", "rqm", "--with", "bins=-2.7,-0.9,0.9,2.7", "--with", "q=0.22")
-    code, out, _ = run(capsys, *rqm, "--loss", "absolute", "--json")
+AUDIT_RQM = ("audit", "rqm", "--with", "bins=-2.7,-0.9,0.9,2.7", "--with", "q=0.22")
+
+
+def test_command_line_audits_rqm(capsys: pytest.CaptureFixture[str]):
+    code, out, _ = run(capsys, *AUDIT_RQM, "--loss", "absolute", "--json")
     assert code == 0
-    found = json.loads(out)
-    assert found["mae_51"] == pytest.approx(1.99286, abs=5e-6)
-    assert found["mean_error"] == pytest.approx(found["mae_51"], rel=0.01)
-    assert found["pure_epsilon"] == pytest.approx(0.998767, abs=1e-6)
-    assert found["bias"] == 0
+    report = json.loads(out)
+    assert report["mae_51"] == pytest.approx(1.99286, abs=5e-6)
+    assert report["mean_error"] == pytest.approx(report["mae_51"], rel=0.01)
+    assert report["pure_epsilon"] == pytest.approx(0.998767, abs=1e-6)
+    assert report["bias"] == 0
+
+
+def test_command_line_audit_of_erm_shows_its_published_epsilon(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "audit", "erm", "--with", "bins=-3,-1,1,3", "--with", "gamma=1")
     assert code == 0
     assert "published epsilon" in out
-    for bad in (("--with", "q"), ("--with", "levels=4"), ("--with", "bins=-3")):
-        code, _, err = run(capsys, *rqm, *bad)
-        assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("parameter", ["q", "levels=4", "bins=-3"])
+def test_command_line_refuses_an_invalid_parameter_in_one_line(
+    parameter: str, capsys: pytest.CaptureFixture[str]
+):
+    code, _, err = run(capsys, *AUDIT_RQM, "--with", parameter)
+    assert code == 2
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -413,19 +439,23 @@ def test_invalid_published_quantizers_raise(mechanism: str, parameters: dict):
         build_named_quantizer(mechanism, **parameters)
 
 
-def test_every_published_quantizer_can_be_built():
-    for mechanism, parameters in (
+@pytest.mark.parametrize(
+    ("mechanism", "parameters"),
+    [
         ("pbm", {"levels": 4, "epsilon": 1}),
         ("randomized-response", {"epsilon": 1}),
         ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3}),
-    ):
-        design = build_named_quantizer(mechanism, **parameters)
-        assert design.mae(parse_density("normal:0.5,0.2", 1.0)) > 0
-        assert (
-            0
-            < (design.epsilon if hasattr(design, "epsilon") else wb.audit(design, 0).pure_epsilon)
-            < 3
-        )
+    ],
+)
+def test_published_quantizers_have_an_error_and_an_epsilon(mechanism: str, parameters: dict):
+    quantizer = build_named_quantizer(mechanism, **parameters)
+    assert quantizer.mae(parse_density("normal:0.5,0.2", 1.0)) > 0
+    # Mechanisms whose law is not affine state their ε themselves.
+    if hasattr(quantizer, "epsilon"):
+        epsilon = quantizer.epsilon
+    else:
+        epsilon = wb.audit(quantizer, 0).pure_epsilon
+    assert 0 < epsilon < 3
 
 
 @pytest.mark.parametrize("method", ["exact", "mvu"])
@@ -441,21 +471,26 @@ def test_outputs_stay_within_the_reach(method: str):
     )
 
 
-def test_bits_option_sets_levels():
-    kind = next(kind for kind in list_families() if kind.name == "quantizer")
-    assert kind.make_request_from_options(bits=2, epsilon=1).question == wb.Quantization(levels=4)
-    given, spelled = (
-        kind.read_values({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4})
-    )
-    assert kind.sweep_key(given) == kind.sweep_key(spelled)
+def test_two_bits_are_four_levels():
+    family = next(family for family in list_families() if family.name == "quantizer")
+    request = family.make_request_from_options(bits=2, epsilon=1)
+    assert request.question == wb.Quantization(levels=4)
+    values_by_bits = family.read_values({"epsilon": 1, "bits": 2}, "sweep")
+    values_by_levels = family.read_values({"epsilon": 1, "levels": 4}, "sweep")
+    assert family.sweep_key(values_by_bits) == family.sweep_key(values_by_levels)
     with pytest.raises(wb.InvalidRequest, match="bits must be left out with levels"):
-        kind.make_request_from_options(bits=2, levels=4, epsilon=1)
+        family.make_request_from_options(bits=2, levels=4, epsilon=1)
 
 
-@pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])
-def test_losses_have_the_common_names(loss: object):
-    known = {"mae": "absolute, the name", "mse": "squared, the name"}.get(
-        str(loss), "one of absolute, squared, λ; "
-    )
-    with pytest.raises(wb.InvalidRequest, match=f"loss must be {known}"):
+@pytest.mark.parametrize(
+    ("loss", "accepted_names"),
+    [
+        ("mae", "absolute, the name"),
+        ("mse", "squared, the name"),
+        ("worst", "one of absolute, squared, λ; "),
+        (2, "one of absolute, squared, λ; "),
+    ],
+)
+def test_unknown_losses_raise_an_error_with_the_accepted_names(loss: object, accepted_names: str):
+    with pytest.raises(wb.InvalidRequest, match=f"loss must be {accepted_names}"):
         wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1, loss=loss)

@@ -1,4 +1,8 @@
-"""Test the searches of OPTM, the product optimum, MVU and outputs, and the limits."""
+"""Test the searches of OPTM, the product optimum, MVU and outputs, and the limits.
+
+OPTM and the product optimum are two-bin mechanisms (`workbench.families.quantizer.problem` lists
+the methods). A limit is a lower bound on the error of every quantizer. Inputs are in [-1, 1].
+"""
 
 from __future__ import annotations
 
@@ -37,152 +41,171 @@ from workbench.families.quantizer.outputs import (
 from workbench.families.quantizer.product import solve_product_optimum
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import normal_density, uniform_density
 
 ONE = Fraction(1)
-LAW = LawQuestion(ONE)
+LAW = LawQuestion(ONE)  # ε = 1, uniform inputs and the absolute error.
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
-def test_pruned_search_equals_the_full_search():
-    quick, slow = ProgramSolver(LAW), ProgramSolver(LAW)
-    for B, b in itertools.product(
-        (Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)
-    ):
-        pruned, full = (
-            solve_optm([-B, -b, b, B], LAW, solver=quick),
-            solve_all_slices([-B, -b, b, B], ONE, slow),
-        )
-        assert (pruned is None) == math.isinf(full)
+def measure_epsilon(quantizer: Quantizer) -> float:
+    """Return the smallest ε of a quantizer, from the exact audit."""
+    return audit_extremes(quantizer, 0).pure_epsilon
+
+
+def test_pruned_search_of_optm_equals_the_full_search():
+    pruning_solver = ProgramSolver(LAW)
+    full_solver = ProgramSolver(LAW)
+    outer_bins = (Fraction(5, 2), Fraction(3), Fraction(6))
+    inner_bins = (Fraction(1, 5), Fraction(1, 2), ONE)
+    for B, b in itertools.product(outer_bins, inner_bins):
+        bins = [-B, -b, b, B]
+        pruned = solve_optm(bins, LAW, solver=pruning_solver)
+        full_objective = solve_all_slices(bins, ONE, full_solver)
+        assert (pruned is None) == math.isinf(full_objective)
         if pruned is not None:
-            assert pruned.objective == pytest.approx(full, abs=1e-9)
-            assert pruned.quantizer.mae() <= pruned.objective + 1e-12  # (8) is an upper bound.
-    assert slow.solve_count == 9 * 99
-    assert quick.solve_count < slow.solve_count / 3
+            assert pruned.objective == pytest.approx(full_objective, abs=1e-9)
+            # OPTM's objective (8) is an upper bound on the MAE.
+            assert pruned.quantizer.mae() <= pruned.objective + 1e-12
+    # The full search solves one program for each of the 99 slices of each of the 9 choices.
+    assert full_solver.solve_count == 9 * 99
+    assert pruning_solver.solve_count < full_solver.solve_count / 3
 
 
-def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
-    for epsilon, bins, product in (
+# The errors are recorded results of the search, with four decimals.
+@pytest.mark.parametrize(
+    ("epsilon", "bins", "product_error"),
+    [
         (Fraction(1, 2), ("-6", "-2/5", "2/5", "6"), 3.8971),
         (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
         (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728),
-    ):
-        outputs = [Fraction(b) for b in bins]
-        found, best = (
-            solve_optm(outputs, LawQuestion(epsilon)),
-            solve_product_optimum(outputs, LawQuestion(epsilon)),
-        )
-        assert found is not None
-        assert best is not None
-        assert not best.notes
-        assert audit_extremes(found.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
-        assert audit_extremes(best.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
-        assert best.objective == pytest.approx(product, abs=1.5e-4)
-        assert best.quantizer.mae() == pytest.approx(best.objective, abs=1e-6)
-        assert best.bound <= best.objective <= found.quantizer.mae()
-        exact = solve_exact_quantizer(tuple(outputs), LawQuestion(epsilon))
-        assert exact is not None
-        assert exact.objective < best.bound
+    ],
+)
+def test_the_product_optimum_is_between_the_exact_optimum_and_optm(
+    epsilon: Fraction, bins: tuple[str, ...], product_error: float
+):
+    question = LawQuestion(epsilon)
+    outputs = tuple(Fraction(b) for b in bins)
+    optm = solve_optm(outputs, question)
+    product = solve_product_optimum(outputs, question)
+    exact = solve_exact_quantizer(outputs, question)
+    assert optm is not None
+    assert product is not None
+    assert exact is not None
+    assert not product.notes  # A note would say that the optimum is not proven.
+    assert measure_epsilon(optm.quantizer) <= float(epsilon) + 1e-9
+    assert measure_epsilon(product.quantizer) <= float(epsilon) + 1e-9
+    assert product.objective == pytest.approx(product_error, abs=1.5e-4)
+    assert product.quantizer.mae() == pytest.approx(product.objective, abs=1e-6)
+    assert exact.objective < product.bound <= product.objective <= optm.quantizer.mae()
 
 
-def test_product_optimum_is_below_a_grid_of_selections():
-    best = solve_product_optimum(BINS, LawQuestion(ONE))
-    assert best is not None
-    for t in np.linspace(0.55, 0.8, 6):
-        for a in np.linspace(0.45, 0.7, 8):
-            for b in np.linspace(0.05, 0.3, 6):
-                quantizer = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
-                if audit_extremes(quantizer, 0).pure_epsilon <= 1:
-                    assert quantizer.mae() >= best.bound - 1e-9
+def test_the_bound_of_the_product_optimum_is_below_a_grid_of_selections():
+    product = solve_product_optimum(BINS, LAW)
+    assert product is not None
+    shares = itertools.product(
+        np.linspace(0.55, 0.8, 6), np.linspace(0.45, 0.7, 8), np.linspace(0.05, 0.3, 6)
+    )
+    for t, a, b in shares:
+        quantizer = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
+        if measure_epsilon(quantizer) <= 1:
+            assert quantizer.mae() >= product.bound - 1e-9
 
 
 @pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
 def test_optm_supports_every_number_of_bins(m: int):
     bins = equal_bins(m, 3)
-    found = solve_optm(bins, LAW)
-    assert found is not None
-    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
-    assert found.quantizer.bias == 0
-    exact = solve_exact_quantizer(bins, LawQuestion(ONE))
+    optm = solve_optm(bins, LAW)
+    assert optm is not None
+    assert measure_epsilon(optm.quantizer) <= 1 + 1e-9
+    assert optm.quantizer.bias == 0
+    exact = solve_exact_quantizer(bins, LAW)
     assert exact is not None
-    assert exact.objective <= found.quantizer.mae() + 1e-9
+    assert exact.objective <= optm.quantizer.mae() + 1e-9
 
 
-def test_optm_for_a_clipped_normal_is_asymmetric():
+def test_optm_bounds_the_error_under_an_asymmetric_density():
     density = normal_density(0.5, 0.1)
     bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
-    found = solve_optm(bins, LawQuestion(ONE, density))
-    even = solve_optm(bins, LAW)
-    assert found is not None
-    assert even is not None
-    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
-    assert found.objective <= found.quantizer.mae(density) * 2  # sane
-    assert found.quantizer.mae(density) <= found.objective
+    optm = solve_optm(bins, LawQuestion(ONE, density))
+    assert optm is not None
+    assert measure_epsilon(optm.quantizer) <= 1 + 1e-9
+    error = optm.quantizer.mae(density)
+    assert error <= optm.objective <= 2 * error
 
 
-def test_mvu_equals_printed_values_and_leaves_the_local_optimum():
-    for epsilon, alphabet, value in (
+def test_optm_has_a_solution_for_the_same_bins_and_uniform_inputs():
+    assert solve_optm([Fraction(b) for b in ("-4", "1/5", "3/5", "4")], LAW) is not None
+
+
+# The alphabets and the MAE over 51 inputs are printed in Cai et al. 2024.
+@pytest.mark.parametrize(
+    ("epsilon", "alphabet", "printed_error"),
+    [
         ("0.5", "-4.34,-3.6,3.6,4.34", 3.9585),
         ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
         ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546),
-    ):
-        found = solve_mvu(
-            LawQuestion(Fraction(epsilon), uniform_density(), "squared"), read_bins(alphabet)
-        )
-        assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
-    best = solve_mvu(LawQuestion(Fraction("1.5"), uniform_density(), "squared"), 4)
-    assert best.objective == pytest.approx(
-        1.61978, abs=1e-4
-    )  # The best symmetric outputs have 1.636118.
-    assert best.bound is not None
-    assert best.bound <= best.objective
-    assert best.bound == pytest.approx(1.5985, abs=1e-3)
-    assert max(best.start_values) > 1.7  # Some starts end in local optima.
-    assert audit_extremes(best.quantizer, 0).pure_epsilon == pytest.approx(1.5, abs=1e-9)
+    ],
+)
+def test_mvu_equals_printed_values(epsilon: str, alphabet: str, printed_error: float):
+    question = LawQuestion(Fraction(epsilon), uniform_density(), "squared")
+    mvu = solve_mvu(question, read_bins(alphabet))
+    assert mvu.quantizer.mae_51 == pytest.approx(printed_error, abs=5e-5)
 
 
-def test_mvu_curve_equals_the_dql_paper():
+def test_the_search_of_mvu_leaves_the_best_symmetric_outputs():
+    mvu = solve_mvu(LawQuestion(Fraction("1.5"), uniform_density(), "squared"), 4)
+    # The best symmetric outputs have 1.636118.
+    assert mvu.objective == pytest.approx(1.61978, abs=1e-4)
+    assert mvu.bound is not None
+    assert mvu.bound <= mvu.objective
+    assert mvu.bound == pytest.approx(1.5985, abs=1e-3)
+    assert max(mvu.start_values) > 1.7  # Some starts end in local optima.
+    assert measure_epsilon(mvu.quantizer) == pytest.approx(1.5, abs=1e-9)
+
+
+def test_the_mvu_curve_has_unbiased_quantizers_that_are_private_by_distance():
     rows = compute_mvu_curve([1, 4], bits=3, iterations=15)
-    assert [row[0] for row in rows] == [1.0, 4.0]
-    assert rows[0][1] > rows[1][1] > 0
+    assert [epsilon for epsilon, _, _ in rows] == [1.0, 4.0]
     for epsilon, mse, quantizer in rows:
         assert quantizer.mse() == mse
         assert quantizer.m <= 8
         assert audit_extremes(quantizer, 0).meets("metric", epsilon)
         assert audit_extremes(quantizer, 0).metric_epsilon == pytest.approx(epsilon, rel=1e-4)
         assert quantizer.bias == 0
-    assert rows[0][1] < 2  # This is the Laplace mechanism at ε = 1.
+    # The Laplace mechanism has the mean squared error 2 at ε = 1.
+    assert 2 > rows[0][1] > rows[1][1] > 0
 
 
 @pytest.mark.parametrize("m", [12, 14, 16])
 def test_product_optimum_is_never_worse_than_optm(m: int):
-    found = solve_optm(equal_bins(m, 3), LAW)
-    best = solve_product_optimum(equal_bins(m, 3), LawQuestion(ONE), nodes=0)
-    assert found is not None
-    assert best is not None
-    assert best.quantizer.mae() <= found.quantizer.mae() + 1e-9
+    optm = solve_optm(equal_bins(m, 3), LAW)
+    product = solve_product_optimum(equal_bins(m, 3), LAW, nodes=0)
+    assert optm is not None
+    assert product is not None
+    assert product.quantizer.mae() <= optm.quantizer.mae() + 1e-9
 
 
 def test_thin_slices_have_solutions_where_thick_ones_have_none():
-    bins = [
-        Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")
-    ]  # From Table 8; just feasible at ε = 1.
+    # These bins are from Table 8 of Cai et al. 2024, and just feasible at ε = 1.
+    bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]
     assert solve_optm(bins, LAW) is None
-    found = solve_optm_with_thinner_slices(bins, LAW)
-    assert found is not None
-    assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
+    optm = solve_optm_with_thinner_slices(bins, LAW)
+    assert optm is not None
+    assert measure_epsilon(optm.quantizer) <= 1 + 1e-9
 
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
-    # A ratio e^{εw} between grid points at distance w would give the affine law between them the
-    # slope (e^{εw} - 1)/w > ε.
-    found = solve_mvu(LawQuestion(ONE, uniform_density(), "squared", "absolute"), BINS)
-    assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
+    # A ratio e^{εw} between grid points at distance w would not be enough: the logarithm of the
+    # affine law between them could have the slope (e^{εw} - 1)/w > ε.
+    mvu = solve_mvu(LawQuestion(ONE, uniform_density(), "squared", "absolute"), BINS)
+    assert audit_extremes(mvu.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
 
-def test_close_outputs_are_merged():
+def test_close_outputs_are_merged_and_outputs_without_mass_removed():
     outputs, laws = merge_close_outputs(
         np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]])
     )
@@ -190,81 +213,86 @@ def test_close_outputs_are_merged():
     np.testing.assert_allclose(laws, [[0.2, 0.4, 0.4]])
 
 
-@pytest.mark.parametrize(("epsilon", "least"), [("0.5", 3.61), ("1", 1.66), ("1.5", 1.02)])
-def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: float):
-    found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
-    assert found is not None
-    assert found.quantizer.mae() < least
-    assert found.quantizer.m == 4
-    assert abs(float(found.quantizer.bins[-1])) <= 2 * smallest_reach(float(epsilon)) + 1e-5
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
-        float(epsilon), abs=1e-9
-    )
+@pytest.mark.parametrize(("epsilon", "error_limit"), [("0.5", 3.61), ("1", 1.66), ("1.5", 1.02)])
+def test_optimised_bins_stay_below_an_error_and_within_the_reach(epsilon: str, error_limit: float):
+    answer = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
+    assert answer is not None
+    quantizer = answer.quantizer
+    assert quantizer.mae() < error_limit
+    assert quantizer.m == 4
+    assert abs(float(quantizer.bins[-1])) <= 2 * smallest_reach(float(epsilon)) + 1e-5
+    assert measure_epsilon(quantizer) == pytest.approx(float(epsilon), abs=1e-9)
 
 
-def test_search_over_outputs_stays_feasible():
+def test_the_value_of_a_search_over_outputs_is_the_optimum_at_its_outputs():
     problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
-    found = search_best_outputs(problem, 1.0, make_spread_starts(4, 1.0, 2))
-    assert problem.find_optimum(1.0, found.outputs).value == pytest.approx(found.value, abs=1e-9)
-    assert search_best_outputs(problem, 1.0, [np.array([-0.3, -0.2, 0.2, 0.3])], limit=1.0) is None
+    optimum = search_best_outputs(problem, 1.0, make_spread_starts(4, 1.0, 2))
+    answer = problem.find_optimum(1.0, optimum.outputs)
+    assert answer.value == pytest.approx(optimum.value, abs=1e-9)
+
+
+def test_a_search_within_the_inputs_finds_no_outputs():
+    problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
+    start = np.array([-0.3, -0.2, 0.2, 0.3])
+    assert search_best_outputs(problem, 1.0, [start], limit=1.0) is None
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
-def test_limits_are_bounds_and_nearly_attained(epsilon: str):
+def test_a_limit_is_an_interval_whose_upper_end_a_quantizer_attains(epsilon: str):
     eps = float(epsilon)
-    free, capped = compute_mae_limit(eps), compute_mae_limit(eps, reach=2 * smallest_reach(eps))
-    assert free.lower < free.upper < capped.upper
-    assert capped.lower < capped.upper
-    assert free.upper - free.lower < 0.012
-    # The quantizer is exactly private and unbiased, and its error is the upper end.
-    for found in (free, capped):
-        assert found.quantizer is not None
-        assert audit_extremes(found.quantizer, 0).meets("pure", epsilon)
-        assert found.quantizer.bias == 0
-        assert found.quantizer.mae() == found.upper
-    # Any private unbiased quantizer on a fine grid of outputs has a larger error.
+    unlimited = compute_mae_limit(eps)
+    within_reach = compute_mae_limit(eps, reach=2 * smallest_reach(eps))
+    assert unlimited.lower < unlimited.upper < within_reach.upper
+    assert within_reach.lower < within_reach.upper
+    assert unlimited.upper - unlimited.lower < 0.012
+    for limit in (unlimited, within_reach):
+        assert limit.quantizer is not None
+        assert audit_extremes(limit.quantizer, 0).meets("pure", epsilon)
+        assert limit.quantizer.bias == 0
+        assert limit.quantizer.mae() == limit.upper
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_limit_is_below_the_optimum_on_a_fine_grid_of_outputs(epsilon: float):
     bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
-    answer = make_exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True).find_optimum(
-        eps, bins
-    )
+    problem = make_exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True)
+    answer = problem.find_optimum(epsilon, bins)
     assert answer is not None
-    assert free.lower <= answer.value
+    assert compute_mae_limit(epsilon).lower <= answer.value
 
 
 @pytest.mark.parametrize("loss", ["squared", "0.5"])
-def test_limit_supports_other_errors(loss: str):
+def test_four_outputs_are_within_three_percent_of_the_limit_of_other_losses(loss: str):
     reach = 2 * smallest_reach(1.0)
-    found = bound_least_error(LawQuestion(ONE, loss=loss), reach)
-    best = optimise_bins(4, LawQuestion(ONE, uniform_density(), loss), starts=1, knots=11)
-    assert best is not None
-    value = best.quantizer.expected_loss(loss)
-    assert found.lower < value < found.lower * 1.03
+    question = LawQuestion(ONE, loss=loss)
+    limit = bound_least_error(question, reach)
+    answer = optimise_bins(4, question, starts=1, knots=11)
+    assert answer is not None
+    assert limit.lower < answer.quantizer.expected_loss(loss) < limit.lower * 1.03
 
 
-def test_largest_q_is_the_largest_private_decimal():
-    for m, epsilon in ((3, "2"), (4, "1"), (9, "1.5")):
-        bins = equal_bins(
-            m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
-        )
-        quantizer = find_largest_q_rqm(bins, epsilon, digits=2)
-        assert quantizer is not None
-        assert audit_extremes(quantizer, 0).meets("pure", epsilon)
-        kept = [
-            k
-            for k in range(100)
-            if audit_extremes(rqm(bins, Fraction(k, 100)), 0).meets("pure", epsilon)
-        ]
-        assert quantizer.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
+@pytest.mark.parametrize(("m", "epsilon"), [(3, "2"), (4, "1"), (9, "1.5")])
+def test_largest_q_of_rqm_is_the_largest_private_hundredth(m: int, epsilon: str):
+    reach = Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
+    bins = equal_bins(m, reach)
+    quantizer = find_largest_q_rqm(bins, epsilon, digits=2)
+    assert quantizer is not None
+    assert audit_extremes(quantizer, 0).meets("pure", epsilon)
+    candidates = [rqm(bins, Fraction(k, 100)) for k in range(100)]
+    is_private = [audit_extremes(candidate, 0).meets("pure", epsilon) for candidate in candidates]
+    largest_k = max(np.flatnonzero(is_private))
+    assert quantizer.pieces == candidates[largest_k].pieces
 
 
-def test_grid_limit_is_below_every_alphabet():
+def test_grid_limit_is_below_random_symmetric_alphabets():
     points = np.linspace(-1, 1, 5)
     limit = solve_unlimited_outputs(points, 1.0, "squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
     problem = make_grid_problem(points, 6)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
-        answer = problem.find_optimum(1.0, np.concatenate([-half[::-1], half]))
+        # The outermost output is moved outwards, because it must be beyond ±1.
+        right_half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
+        answer = problem.find_optimum(1.0, np.concatenate([-right_half[::-1], right_half]))
         if answer is not None:
             assert answer.value >= limit.lower - 1e-9
