@@ -41,7 +41,7 @@ from workbench.solvers.solution import DualValues, PointStatus, Solution, Termin
 PROGRAM_MARGIN = Fraction(1, 1 << 64)  # τ: budgets are lowered by this share to absorb rounding.
 MAX_EXACT_ROWS = 60_000  # If a program has more rows, only the solver's floats are repaired.
 _RATIO_BITS = 112  # e^ε is rounded to this many bits.
-_DIGIT_BITS = 320  # Exact values of the program are rounded to this many bits.
+_DIGIT_BITS = 320  # Exact numbers of the program are rounded to this many bits.
 MIN_SEEN_MASS = 1e-7  # A mass above this is "seen": the solver knows several of its digits.
 
 # Terminations after which looser tolerances or exact arithmetic may still give an answer.
@@ -76,7 +76,9 @@ def solve_exactly(
         NotCertified: the program could not be solved, or there was no time.
     """
     with translate_errors():
+        # A basis of another program is of no use.
         is_same = solution.program is program
+        # The cost factor and the shift of the objective are undone in the result.
         cost_factor = program.cost
         shift = Fraction(program.shift)
         template = replace(program.template, c=program.template.c * cost_factor)
@@ -114,16 +116,18 @@ def _make_exact_program(
     """
 
     def round_ratio(epsilon: Fraction) -> Fraction:
+        """Return E of the module header, for e^ε."""
         low, high = exp_bounds(epsilon, _RATIO_BITS)
         if is_relaxed:
             return Fraction(high, 1 << _RATIO_BITS)
         lowered_ratio = max(1 << _RATIO_BITS, int(low * (1 - PROGRAM_MARGIN)))
         return Fraction(lowered_ratio, 1 << _RATIO_BITS)
 
-    def round_limit(value: Fraction) -> Fraction:
+    def round_limit(limit: Fraction) -> Fraction:
+        """Return δ or max_loss, rounded up or lowered."""
         if is_relaxed:
-            return Fraction(math.ceil(value * (1 << _DIGIT_BITS)), 1 << _DIGIT_BITS)
-        return value * (1 - PROGRAM_MARGIN)
+            return Fraction(math.ceil(limit * (1 << _DIGIT_BITS)), 1 << _DIGIT_BITS)
+        return limit * (1 - PROGRAM_MARGIN)
 
     values = {
         "exp_epsilon": [round_ratio(epsilon) for epsilon in request.bounds.epsilon_levels[1]],
@@ -136,9 +140,9 @@ def _make_exact_program(
 def _lift_basis(
     request: ModuloRequest, shape: Ints, f: Vector, basis: Any
 ) -> tuple[Flags, Flags] | None:
-    """Guess which rows of LP (14) are tight at masses that are too small for a solver.
+    """Guess a basis of LP (14) that has tight rows at masses that are too small for a solver.
 
-    At the optimum such a mass is as small as the larger masses allow: it follows from a seen mass
+    A solver sets such masses to 0. At the optimum such a mass is as small as the larger masses allow: it follows from a seen mass
     by steps f(η+μ) = e^-ε f(η). The rows of these steps are tight. Each round of the loop below
     extends the paths by one step.
 
@@ -146,12 +150,12 @@ def _lift_basis(
         request: the checked request of the design.
         shape: the numbers of rows and columns of the program.
         f: the masses that the solver returned, shape (N,).
-        basis: the final basis of the solver.
+        basis: the final basis of HiGHS.
 
     Returns:
         Flags of the columns and rows that are at their lower limits, and flags of those at their
-        upper limits; columns come first. None for other programs than LP (14), and if the solver
-        sees all masses.
+        upper limits; columns come first. None for other programs than LP (14), and if all masses
+        are larger than MIN_SEEN_MASS.
     """
     question = request.question
     epsilons = request.budgets
@@ -165,6 +169,7 @@ def _lift_basis(
     log_masses[is_seen] = np.log(f[is_seen])
     log_ratios = np.array([[float(epsilon)] for epsilon in epsilons.values()])
     for _ in small_indices:
+        # One row for each shift: the smallest ln f(η+μ) that f(η) allows.
         floors = log_masses[sources[:, small_indices]] - log_ratios
         previous = log_masses[small_indices]
         log_masses[small_indices] = floors.max(axis=0)

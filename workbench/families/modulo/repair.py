@@ -1,8 +1,9 @@
 """Turn a solver's noise into certified noise, which is private in exact arithmetic.
 
-`certify_noise` (one bound on ratios: dp, pdp, pure, metric) and `find_cheapest_repair` (several
-convex bounds, such as zCDP) answer: which exactly private noise, made from the solver's solution,
-has the smallest loss? If δ is minimised, the smallest δ counts instead.
+Solvers return floats that violate privacy by rounding errors. `certify_noise` (for notions of one
+bound on ratios: dp, pdp, pure, metric) and `find_cheapest_repair` (for notions of several convex
+bounds, such as zCDP) make exactly private noise from them. They return the noise of smallest loss,
+or of smallest δ if δ is minimised.
 
 Notation. f is the PMF of the noise η, and μ a shift (a difference of neighbouring answers). A
 violation is a pair (η, μ) with f(η) > e^ε f(η+μ); the pattern V_μ is the set of the η that violate
@@ -104,7 +105,7 @@ class _Candidates:
             best.
 
     Attributes:
-        mechanisms: the candidates that were made.
+        mechanisms: the candidates that were made: `CertifiedNoise` or `Privacy` of noise.
         reasons: the messages of failed repairs, as keys, in order and without repetition.
     """
 
@@ -154,7 +155,8 @@ def certify_noise(
     Raises:
         NotCertified: no candidate is private in exact arithmetic.
     """
-    # Candidates that satisfy the extra constraints come first.
+    # Candidates that satisfy the extra constraints (residual 0) or whose residual is unknown come
+    # first.
     candidates = _Candidates(lambda candidate: (bool(candidate.residual), candidate.objective))
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     solve_pattern = partial(_solve_pattern, request, solution, deadline=deadline or Deadline())
@@ -199,7 +201,16 @@ def _add_closed_form(
     law: ClosedForm,
     solve_pattern: Callable[[Pattern | None, str], CertifiedNoise] | None,
 ) -> None:
-    """Add the PMF of a closed form, and the exact optimum of its pattern, if it is better."""
+    """Add the PMF of a closed form, and the exact optimum of its pattern.
+
+    Nothing is added if the closed form has no PMF or is no better than the best candidate.
+
+    Args:
+        request: the checked request of the design.
+        candidates: the candidates so far.
+        law: the closed form.
+        solve_pattern: solves the exact program of a pattern; None if the program is too large.
+    """
     if law.pmf is None:
         return
     if candidates.mechanisms and law.value >= candidates.best.objective:
@@ -215,7 +226,7 @@ def _add_closed_form(
 def _list_patterns(
     request: ModuloRequest, solution: Solution, raw: AdditiveNoise
 ) -> list[tuple[str, Pattern | None]]:
-    """List the patterns to solve.
+    """List the violation patterns whose exact programs are solved.
 
     The first is the pattern of the solver's masses. If the program has a binary variable for each
     violation (named u_ and the shift), and their values are another pattern, it is the second.
@@ -223,14 +234,14 @@ def _list_patterns(
     Returns:
         (origin, pattern) pairs. The pattern is None if the notion has no patterns.
     """
-    shown_pattern = _find_pattern(request, raw)
-    if shown_pattern is None:
+    mass_pattern = _find_pattern(request, raw)
+    if mass_pattern is None:
         return [("exact optimum", None)]
-    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown_pattern)]
+    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", mass_pattern)]
     labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
     if set(labels.values()) <= {block.name for block in solution.program.variables}:
         binaries = {shift: solution[label] > 0.5 for shift, label in labels.items()}
-        if any((binaries[shift] != shown_pattern[shift]).any() for shift in binaries):
+        if any((binaries[shift] != mass_pattern[shift]).any() for shift in binaries):
             patterns.append(("exact optimum of the solver's binaries", binaries))
     return patterns
 
@@ -370,15 +381,17 @@ def find_cheapest_repair(
     )
     is_seen = (f > MIN_SEEN_MASS) & (shifted_masses > MIN_SEEN_MASS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        largest_loss = np.log(f / shifted_masses).max(initial=1e-3, where=is_seen)
+        # Without any seen masses, tails fall by the privacy loss 0.001.
+        privacy_loss = np.log(f / shifted_masses).max(initial=1e-3, where=is_seen)
     candidates = _Candidates(
         lambda repaired: compute_exact_loss(repaired.mechanism, request.losses)
     )
-    for factor in (None, *_TAIL_FACTORS):
+    for factor in (None, *_TAIL_FACTORS):  # None: the masses as they are.
         masses = raw.exact_pmf
         if factor is not None:
-            tail_loss = Fraction(float(largest_loss) * factor).limit_denominator(1 << 20)
-            budgets = dict.fromkeys(question.differences, tail_loss)
+            # Short rationals keep the exact powers of the tails short.
+            tail_privacy_loss = Fraction(float(privacy_loss) * factor).limit_denominator(1 << 20)
+            budgets = dict.fromkeys(question.differences, tail_privacy_loss)
             masses = [*map(Fraction, raise_weights(question, weights, budgets, None))]
         is_repaired = candidates.attempt(
             partial(repair_noise, question, masses, request.audited_claim)

@@ -1,7 +1,7 @@
 """Search for the outputs and parameters of published quantizers when only their number is given.
 
-`search_bins` answers: at which outputs does OPTM or the product optimum have the smallest mean
-absolute error (MAE)? `find_best_rqm` answers the same for RQM, with its parameter.
+`search_bins` finds the outputs at which OPTM or the product optimum has the smallest mean absolute
+error (MAE). `find_best_rqm` finds the outputs and the parameter of RQM. Inputs are in [-1, 1].
 
 Terms. The outputs of a two-bin mechanism are called bins, as in Cai et al. 2024; m is their number.
 OPTM (`optm`) and the product optimum (`product`) are designs of two-bin mechanisms. RQM is the
@@ -42,21 +42,22 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
 from workbench.solvers.search import bisect
 
-_MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/k for some k up to this.
+_MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/units, for a power of 10 up to this.
 # Outermost outputs of RQM that are tried, as multiples of the least reach.
 _RQM_REACH_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
 
 # The steps of the grid of outermost outputs are halved around the best output this many times.
 _RQM_REFINEMENTS = 4
-_RQM_OUTPUT_UNITS = 10**4  # Outermost outputs of RQM are rounded up to a multiple of one of these.
+_RQM_OUTPUT_UNITS = 10**4  # Outermost outputs of RQM are rounded up to a multiple of 10^-4.
 # Boxes of the product optimum at each move of a bin. More than 6 bins have more expensive boxes.
 _MAX_FINE_BINS = 6
 _FINE_BOX_COUNT = 40
 _COARSE_BOX_COUNT = 4
 _OUTER_BIN_COUNT = 11  # The grid has this many values of B.
 _FIRST_OUTER_SHARE = 0.02  # The first B is this share of the grid's length beyond the least reach.
-_MAX_FINE_LEVELS = 5  # For more outputs only every second value of B and b is tried.
-_INNER_BIN_REACH = 5.0  # The grid of B ends at most this far beyond the least reach.
+# For more outputs only every second value of B and b is tried, and fewer slice widths of OPTM.
+_MAX_FINE_LEVELS = 5
+_MAX_OUTER_BIN_SPAN = 5.0  # The grid of B ends at most this far beyond the least reach.
 _FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
 _LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smaller one.
 _MIN_BIN_GAIN = 1e-6  # A bin is only moved if this lowers the error by more than this.
@@ -89,15 +90,17 @@ def search_bins(
     """
     max_output = default_reach(question.float_epsilon) if reach is None else reach
     grid = list_bin_grid(m, question, max_output, stride=stride)
+    # Thinner slices of OPTM's programs cost more time and are tried if thick ones find nothing.
     widths = list_slice_widths(question.epsilon)
     if m > _MAX_FINE_LEVELS:
         widths = tuple(dict.fromkeys((widths[0], None)))
     for width in widths:
-        best = _find_best_bins(grid, question, width)
-        if best is not None:
-            if method == "optm":
-                return best
-            return _refine_bins(best, question, max_output)
+        best_bins = _find_best_bins(grid, question, width)
+        if best_bins is None:
+            continue
+        if method == "optm":
+            return best_bins
+        return _refine_bins(best_bins, question, max_output)
     raise NotProven(
         f"The search over {m} bins ended without a private mechanism at "
         f"epsilon = {question.float_epsilon:g}."
@@ -119,21 +122,25 @@ def list_bin_grid(
         The bins, each in increasing order.
     """
     density = question.density
-    step = max(stride, 2 if m > _MAX_FINE_LEVELS else 1)
+    step = stride
+    if m > _MAX_FINE_LEVELS:
+        step = max(stride, 2)
     least_reach = smallest_reach(question.float_epsilon)
     # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
     # Outputs far beyond the least reach only raise the error.
-    span = min(least_reach, _INNER_BIN_REACH)
+    span = min(least_reach, _MAX_OUTER_BIN_SPAN)
     last_output = max_output
-    if span != least_reach:
+    if least_reach > span:
         last_output = min(max_output, least_reach + span)
     inner_reaches = [ZERO]
     if m > 3:
         inner_reaches = [Fraction(k, 10) for k in range(1, 11, step)]
     centres = [ZERO]
     if not density.is_symmetric:
+        # Centres at 0, at the mean of the inputs, and halfway between the two.
         x, w = density.quadrature([0.0])
-        centres = [_round_bin(share * math.fsum(x * w)) for share in (0.0, 0.5, 1.0)]
+        mean = math.fsum(x * w)
+        centres = [_round_bin(share * mean) for share in (0.0, 0.5, 1.0)]
     grid = []
     first_output = least_reach + _FIRST_OUTER_SHARE * span
     for outer in np.linspace(first_output, last_output, _OUTER_BIN_COUNT)[::step]:
@@ -153,7 +160,13 @@ def _find_best_bins(
 ) -> Bins | None:
     """Find the bins of the grid whose OPTM has the least exact error and is private.
 
-    Privacy is checked up to rounding. None if no bins have a private mechanism.
+    Args:
+        grid: the bins to try, with equal outermost bins next to each other.
+        question: density, loss and ε of the law, with the solver.
+        width: the width of the slices of OPTM's programs (see `list_slice_widths`).
+
+    Returns:
+        The bins; None if no bins of the grid have a mechanism that is private up to rounding.
     """
     epsilon = question.epsilon
     solver = ProgramSolver(question)
@@ -177,9 +190,12 @@ def _find_best_bins(
 
 
 def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
-    """Move the bins one after the other while the product optimum improves.
+    """Move one bin after the other while this lowers the error of the product optimum.
 
-    Symmetric pairs move together.
+    If the density is symmetric, a bin and its mirror image move together.
+
+    Returns:
+        The moved bins, all within ±max_output.
     """
     m = len(bins)
     is_symmetric = question.density.is_symmetric
@@ -210,7 +226,7 @@ def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
                 error = trial_error
                 has_moved = True
         if not has_moved:
-            step = step / 2
+            step /= 2
         question.progress(f"bins moved in steps of {float(step):g}: {error:.6f}")
     return bins
 
@@ -235,15 +251,17 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
     outputs = read_bins(bins)
     unit_count = 10**digits
 
-    def is_leaking(k: float) -> bool:
+    def violates_privacy(k: float) -> bool:
+        """Check whether RQM with q = k/unit_count is not ε-private."""
         mechanism = rqm(outputs, Fraction(int(k), unit_count))
         return not audit_extremes(mechanism, 0).meets("pure", epsilon)
 
-    if is_leaking(0):
+    if violates_privacy(0):
         return None
+    # Add digits until 1 - q has enough of them, too.
     while True:
         largest_k, _ = bisect(
-            is_leaking,
+            violates_privacy,
             0,
             unit_count,
             tolerance=1,

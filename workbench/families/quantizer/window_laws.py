@@ -2,8 +2,8 @@
 
 `search_window_outputs` answers this by a local search. The error is a smooth function of the
 outputs o_i and of their least masses low_i (the smallest probability of output i at any input).
-Below, e is the error function, f the density of the inputs x, and α and β are the dual values of
-the two equations.
+A law p_x is the distribution of the output at the input x. Below, e is the error function, f the
+density of the inputs, and α and β are the dual values of the two equations of the program.
 
 A law p_x on outputs o_1 <= ... <= o_m is ε-private if low_i <= p_x(i) <= t low_i for every x, with
 t = e^ε. For given low, the program
@@ -96,12 +96,12 @@ _LIMITS = WindowLimits()
 
 @dataclass(frozen=True)
 class WindowObjective:
-    """The error of the best laws for given outputs and least masses.
+    """The expected error of the best laws for given outputs and least masses.
 
     Attributes:
         value: the expected error F.
         slopes: the slopes of F in the outputs, then in the least masses. Shape (2 m,).
-        bends: the inputs x at which the laws bend, in increasing order.
+        bends: the inputs x between which the laws are affine, in increasing order.
     """
 
     value: float
@@ -123,23 +123,26 @@ def compute_window_objective(
         outputs: the outputs in increasing order (m,).
         low: the least masses of the outputs, shape (m,).
     """
-    odds = compute_odds(question.float_epsilon)
-    width = 1 - low.sum()
+    odds = compute_odds(question.float_epsilon)  # t - 1
+    width = 1 - low.sum()  # S, the length of the window.
     m = low.size
-    # Capacities end at `ends`; `moments` are their sums of capacity times output.
+    # The interval of output i is from ends[i] to ends[i + 1]. moments[i] is the sum of length times
+    # output over the intervals before it.
     ends, moments = np.zeros((2, m + 1))
     np.add.accumulate(odds * low, out=ends[1:])
     np.add.accumulate(odds * low * outputs, out=moments[1:])
-    places = np.concatenate([ends, ends - width])
-    places = np.maximum(0.0, np.minimum(places, ends[-1] - width))
-    places.sort()
+    # The positions u at which an end of the window meets an end of an interval, and their means.
+    positions = np.concatenate([ends, ends - width])
+    positions = np.maximum(0.0, np.minimum(positions, ends[-1] - width))
+    positions.sort()
     bends = (
         (low * outputs).sum()
-        + np.interp(places + width, ends, moments)
-        - np.interp(places, ends, moments)
+        + np.interp(positions + width, ends, moments)
+        - np.interp(positions, ends, moments)
     )
+    # Everything below has one row for each node x of the quadrature.
     x, weights = question.density.quadrature(np.concatenate([bends, outputs]))
-    left = np.interp(x, bends, places)
+    left = np.interp(x, bends, positions)
     first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
     last = np.minimum(np.maximum(ends.searchsorted(left + width) - 1, 0), m - 1)
     left = left[:, None]
@@ -175,8 +178,9 @@ def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[f
     Returns:
         The distance, and its slopes in the outputs and in the least masses (2 m,).
     """
-    capacities = np.add.accumulate((ratio - 1) * low[::-1])
-    covered_count = capacities.searchsorted(1 - low.sum())
+    # The window covers the intervals of the largest outputs, and a part of that of output k.
+    capacity_ends = np.add.accumulate((ratio - 1) * low[::-1])
+    covered_count = capacity_ends.searchsorted(1 - low.sum())
     k = max(0, low.size - 1 - int(covered_count))
     factors = np.ones(low.size)
     factors[k + 1 :] = ratio
@@ -295,12 +299,13 @@ class _WindowDescent:
         from scipy.optimize import Bounds, minimize  # slow to import
         from threadpoolctl import threadpool_limits
 
-        best: list[tuple[float, Vector]] = []
-        values: list[float] = []
+        best: list[tuple[float, Vector]] = []  # Empty, or the best (value, z) with a law so far.
+        values: list[float] = []  # The best value after each iteration.
         compute_means = lru_cache(maxsize=1)(lambda key: self.compute_means(np.frombuffer(key)))
         rows, limits = self.linear_constraints
 
         def evaluate(z: Vector) -> tuple[float, Vector]:
+            """Return the value and its slopes in z, divided by `limit`; remember the best z."""
             objective = compute_window_objective(self.question, *self.read_variables(z))
             if not best or objective.value < best[0][0]:
                 distances = compute_means(z.tobytes())[0]
@@ -310,6 +315,8 @@ class _WindowDescent:
             return objective.value / self.limit, slopes
 
         def stop(intermediate_result: OptimizeResult) -> None:
+            """End the descent if the last iterations gained too little."""
+            # Without a law so far, every iteration counts as an improvement.
             values.append(best[0][0] if best else INFEASIBLE_VALUE - len(values))
             if len(values) > _LIMITS.stall_window:
                 earlier_value = values[-_LIMITS.stall_window - 1]
