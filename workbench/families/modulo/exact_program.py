@@ -142,9 +142,9 @@ def _lift_basis(
 ) -> tuple[Flags, Flags] | None:
     """Guess a basis of LP (14) that has tight rows at masses that are too small for a solver.
 
-    A solver sets such masses to 0. At the optimum such a mass is as small as the larger masses allow: it follows from a seen mass
-    by steps f(η+μ) = e^-ε f(η). The rows of these steps are tight. Each round of the loop below
-    extends the paths by one step.
+    A solver sets such masses to 0. At the optimum such a mass is as small as the larger masses
+    allow: it follows from a seen mass by steps f(η+μ) = e^-ε f(η). The rows of these steps are
+    tight. Each round of the loop below extends the paths by one step.
 
     Args:
         request: the checked request of the design.

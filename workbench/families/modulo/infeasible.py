@@ -32,7 +32,7 @@ def explain_infeasibility(
     """Explain an infeasible request by its conflicts and by feasible changes of it.
 
     Args:
-        problem: makes the `ModuloProblem` of a request (it is passed to avoid an import cycle).
+        problem: the class `ModuloProblem` (an argument, because importing it here is circular).
         request: the checked request, which no mechanism satisfies.
         programs: the compiled programs that the requests of one session share.
 
@@ -41,6 +41,7 @@ def explain_infeasibility(
     """
 
     def solve_changed_request(values: Values) -> Solution:
+        """Solve the request with some options changed, such as a larger epsilon."""
         changed_request = request.with_values(check="none", **values)
         solution: Solution = problem(changed_request).solve_program(programs)
         return solution
@@ -76,7 +77,9 @@ def _describe_conflict(request: ModuloRequest) -> str:
 
 
 def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
-    """Map the name of every block of rows to the text of its constraint, for the user.
+    """Map the name of every block of rows to the text of its constraint, for error messages.
+
+    Example: "constraint[1]" -> "pdp at epsilon = 1 for answers that differ by ±1".
 
     Block 0 says that f is a distribution, which is no constraint of the user. The blocks of each
     shift follow in the order of `model.shifts`, then user-defined constraints, then max_loss.

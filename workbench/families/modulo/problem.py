@@ -158,7 +158,7 @@ class ModuloProblem(Problem):
         request = self.request
         assert programs is not None
         solution = self.solve_program(programs, start)
-        explain: Any = str
+        explain: Any = str  # str() is "": no explanation.
         if self._explains:
             explain = partial(explain_infeasibility, ModuloProblem, request, programs)
         if solution.x is None:
@@ -178,7 +178,7 @@ class ModuloProblem(Problem):
         return Answer(mechanism, solution.bound, solution, claimed_objective=smallest_delta)
 
     def why_not_fast(self) -> Reason:
-        """Return why the search over patterns does not apply."""
+        """Return why the fast search over patterns does not apply; None if it does."""
         request = self.request
         if request.has_several_bounds:
             return require_one_bound(self)
@@ -249,9 +249,9 @@ class ModuloProblem(Problem):
         request = self.request
         options = request.how.options
         deadline = Deadline(options.time_limit)
-        tight_options = (
-            programs.tighten_tolerances(options) if request.wants_certificate else options
-        )
+        tight_options = options
+        if request.wants_certificate:
+            tight_options = programs.tighten_tolerances(options)
         session = self._get_session(programs)
         values = request.parameters()
         with translate_errors():
@@ -266,7 +266,10 @@ class ModuloProblem(Problem):
         return solution
 
     def _get_session(self, programs: Programs) -> SolverSession | FastSession:
-        """Return the live solver of the model, and open it if there is none."""
+        """Return the open solver of the model, and open one if there is none.
+
+        Requests share a solver if their programs differ in parameter values only.
+        """
         request = self.request
         live = programs.live_sessions
         key = (
@@ -365,7 +368,15 @@ class ModuloProblem(Problem):
         claim: Claim,
         audited: Privacy | None = None,
     ) -> Certificate:
-        """Make the certificate of a mechanism, with a record of how it was found."""
+        """Make the certificate of a mechanism, with a record of how it was found.
+
+        Args:
+            mechanism: the repaired noise.
+            answer: the answer from which it was made, with its bound and origin.
+            loss: the exact expected loss of the noise.
+            claim: the claim that the certificate proves.
+            audited: an exact audit of the noise. None: the certificate makes one.
+        """
         request = self.reported_request
         solution = answer.solution
         limit = request.loss_limit
@@ -482,7 +493,7 @@ class ModuloProblem(Problem):
         )
 
     def _describe_proof(self, design: Design, solution: Solution) -> list[str]:
-        """Return notes on the gap that is left, and on squared errors that wrap around."""
+        """Return notes on a wrapping squared error, a remaining gap and the closed form."""
         request = self.request
         objective = solution.objective
         bound = solution.bound
@@ -531,7 +542,7 @@ class ModuloSession(ProblemSession):
         infeasible point is not explained, as there may be many such points.
 
         Args:
-            point: values of hot options.
+            point: values of the options that may vary without a new program, such as epsilon.
             start: "hot" or "cold".
 
         Returns:
@@ -539,7 +550,7 @@ class ModuloSession(ProblemSession):
             "bound" also gap and residual. Audited rows are those of `ProblemSession.row`.
         """
         request = self.request.at_point(point)
-        self._make_problem = partial(ModuloProblem, explains=False)
+        self._make_problem = partial(ModuloProblem, explains=False)  # Also for the base class.
         is_audited = request.how.check in ("audit", "certify")
         if is_audited or request.aim.minimise == "epsilon" or request.has_several_bounds:
             return super().row(point, start=start)

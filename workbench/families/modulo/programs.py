@@ -37,8 +37,7 @@ class _ModuloCase:
 
     Attributes:
         options: the options of the request.
-        by_patterns: whether the MILP is the one of `workbench.models.modulo.patterns` instead of
-            the literal one.
+        by_patterns: whether the program is the MILP by patterns instead of the literal one.
     """
 
     options: Values
@@ -52,7 +51,7 @@ class _ModuloCase:
 
     @property
     def parameter_text(self) -> str:
-        """Return the parameters for tables."""
+        """Return the question and the options of the request in one line, for tables."""
         request = self.make_request()
         notion = request.claim.notion.name
         loss = request.aim.loss
@@ -70,9 +69,9 @@ class _ModuloCase:
         if not self.by_patterns:
             return request.model().program, request.parameters()
         question = request.question
-        odds = np.exp([float(value) for value in request.budgets.values()])
+        ratios = np.exp([float(epsilon) for epsilon in request.budgets.values()])
         delta = float(request.claim.delta)
-        noise = NoiseProblem(question.sizes, tuple(request.budgets), odds, request.losses, delta)
+        noise = NoiseProblem(question.sizes, tuple(request.budgets), ratios, request.losses, delta)
         return build_milp(noise, f"noise MILP by patterns on {question.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
@@ -101,6 +100,7 @@ class _ModuloCase:
         privacy = audit(mechanism, budgets)
 
         def compute_objective(certificate: Any) -> float | None:
+            """Return the objective of the certified noise; None if it cannot be compared."""
             loss = compute_exact_loss(certificate.mechanism, request.losses)
             if max_loss is None:
                 return float(loss)
@@ -130,9 +130,14 @@ def instances() -> list[Instance]:
     return [_make_instance(**table) for table in tables]
 
 
-def _make_instance(
-    name: str, suite: str, model: str, given: Values, by_patterns: bool = False
-) -> Instance:
-    """Make an instance from a table of programs.toml, whose keys are the parameters."""
-    case = _ModuloCase(given, by_patterns)
+def _make_instance(name: str, suite: str, model: str, given: Values) -> Instance:
+    """Make an instance from a table of programs.toml, whose keys are the parameters.
+
+    Args:
+        name: the name of the instance, without "noise-".
+        suite: the suite of the instance.
+        model: the name of the model in tables; a MILP by patterns has "patterns" in it.
+        given: the options of the request.
+    """
+    case = _ModuloCase(given, by_patterns="patterns" in model)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.parameter_text)

@@ -154,24 +154,25 @@ def repair_quantizer(
         NotCertified: no mixture on these outputs is unbiased and ε-private.
     """
     max_masses = [max(law[i] for law in quantizer.ends) for i in range(quantizer.m)]
+    # Maps the outputs above a threshold to the first threshold that leaves these.
     thresholds: dict[Ints, Fraction] = {}
     for threshold in _MASS_THRESHOLDS:
         used = tuple(i for i, mass in enumerate(max_masses) if mass > threshold)
         thresholds.setdefault(used, threshold)
-    repairs = []
-    error = NotCertified("No output is drawn.")
+    repairs = []  # (change of the law, repaired quantizer, share of the centre)
+    last_error = NotCertified("No output is drawn.")
     for used, threshold in thresholds.items():
         try:
             mixed, share = _repair_on_outputs(quantizer, used, epsilon, metric)
-        except NotCertified as raised_error:
-            error = raised_error
+        except NotCertified as error:
+            last_error = error
             continue
         change = max(share, threshold)
         repairs.append((change, mixed, share))
         if change <= SMALL_REPAIR_SHARE:
             break
     if not repairs:
-        raise error
+        raise last_error
     _, mixed, share = min(repairs, key=lambda repair: repair[0])
     return mixed, share
 
@@ -179,7 +180,17 @@ def repair_quantizer(
 def _repair_on_outputs(
     quantizer: Quantizer, used: Sequence[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
-    """Repair a quantizer on some of its outputs. Raises NotCertified."""
+    """Repair a quantizer that draws some of its outputs only. Raises NotCertified.
+
+    Args:
+        quantizer: the solver's quantizer.
+        used: the positions of the outputs that are drawn, in increasing order.
+        epsilon: the budget > 0.
+        metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
+
+    Returns:
+        The quantizer on all outputs, with mass 0 at the others, and the share of the centre.
+    """
     laws = tuple(
         Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends
     )
@@ -223,6 +234,7 @@ def certify_quantizer(
         return mechanism, certificate, share
     knots = mechanism.knots
     subject = mechanism.knot_channel()
+    # Only neighbouring knots were audited; the certificate compares all pairs.
     certificate = certify(
         subject,
         "metric",

@@ -1,7 +1,8 @@
 """Find the smallest ε at which an unbiased private quantizer exists on given outputs.
 
-Errors for infeasible requests name this ε. In this module low and high are the outermost outputs,
-B_i an output, and p_i(x) its probability at the input x in [-c, c].
+Errors for infeasible requests name this ε. In this module inputs x are in [-c, c], after the middle
+of their range is subtracted. low and high are the outermost outputs, B_i is an output, and p_i(x)
+its probability at x.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Find MVU, the minimum variance unbiased mechanism of Chaudhuri et al. 2022, by linear programs.
 
-`solve_mvu` answers: which outputs and probabilities minimise the mean squared error of an unbiased
-ε-private mechanism on a grid of inputs? `compute_mvu_curve` does so at several ε, for comparison
+`solve_mvu` finds the outputs and probabilities with the smallest mean squared error of an unbiased
+ε-private mechanism on a grid of inputs. `compute_mvu_curve` does so at several ε, for comparison
 with Laplace noise in few bits. d(x, x') is a distance of inputs (for metric privacy), LP a linear
 program, and an alphabet is a set of outputs.
 
@@ -15,9 +15,9 @@ is continuous, and affine between the points.
 
 For fixed a it is an LP. Over a it is not convex, and the best alphabet need not be symmetric. The
 search starts from several alphabets, symmetric and asymmetric, with exact slopes from the LP's
-duals. The lower bound of a search holds for every alphabet of every size (for two outputs: of that
-size; `compute_alphabet_bound`). So it also says by how much more outputs could lower the error. For
-a given alphabet, the lower bound is the bound of its LP.
+duals. The lower bound of a search (`compute_alphabet_bound`) holds for every alphabet of every
+size, or of size 2 if there are two outputs. So it also says by how much more outputs could lower
+the error. For a given alphabet, the lower bound is the bound of its LP.
 """
 
 from __future__ import annotations
@@ -185,7 +185,10 @@ def _search_alphabet(
 def _make_asymmetric_starts(
     outputs: Vector, epsilon: float, count: int, reach: float
 ) -> list[Vector]:
-    """Make starts: the outputs (m,), `count` random ones near them, and `count` random ones."""
+    """Make the starts of a search for asymmetric alphabets, (m,) each.
+
+    These are the given outputs, `count` random alphabets near them, and `count` other random ones.
+    """
     m = outputs.size
     rng = np.random.default_rng(0)
     min_reach = _MIN_REACH_FACTOR * smallest_reach(epsilon)
@@ -237,6 +240,7 @@ def compute_mvu_curve(
         float_epsilon = float(epsilon)
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
         problem = make_exact_problem(knots, size, law, symmetric=True)
+        # The first start is wider, because it is no optimum of a neighbouring ε.
         scale = 1 + (1 if rows else 2) / float_epsilon
         start = mirror_outputs(scale * scaled_half, size)
         best = search_best_outputs(problem, float_epsilon, [start], rounds=1, iterations=iterations)

@@ -70,10 +70,11 @@ def _make_route(
         name: the name of the route in reports.
         method: the method that a request must name.
         solve: solves a problem.
-        required_input: "outputs" or "levels" if the route only accepts these.
+        required_input: "outputs" or "levels" if the route only accepts these. Default: both.
     """
 
     def explain_refusal(problem: QuantizerProblem) -> Reason:
+        """Return why the route does not apply to a problem; None if it does."""
         if problem.request.how.method != method:
             return f"the requested method is {problem.request.how.method}"
         available_input = "levels" if problem.bins is None else "outputs"
@@ -353,7 +354,10 @@ class QuantizerProblem(Problem):
         return replace(design, origin=origin, oracle=verdict, words=tuple(notes))
 
     def _judge_error(self, error: float, bound: float | None) -> OracleVerdict:
-        """Compare an error with the closed form of two outputs, or with the limit."""
+        """Compare an error with the closed form of two outputs, or with the limit.
+
+        The limit is the lower bound for all choices of outputs.
+        """
         is_exact = self.request.how.method == "exact"
         if self._has_two_output_formula():
             return self._judge_two_outputs(error)

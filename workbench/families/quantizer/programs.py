@@ -110,11 +110,13 @@ def _make_law_instance(
         return make_exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> BuiltProgram:
+        """Return the program and the values of its parameters."""
         problem = make_problem()
         values = problem.parameter_values(float(epsilon), np.array(bins, dtype=float))
         return problem.model.program, values
 
     def read_mechanism(x: Vector) -> Quantizer:
+        """Return the quantizer of a solver's point, whose negative masses are set to 0."""
         problem = make_problem()
         laws = np.maximum(problem.unfold_laws(problem.model.laws(x)), 0.0)
         return Quantizer.from_ends("laws", bins, inputs, laws)

@@ -90,7 +90,7 @@ def search_bins(
     """
     max_output = default_reach(question.float_epsilon) if reach is None else reach
     grid = list_bin_grid(m, question, max_output, stride=stride)
-    # Thinner slices of OPTM's programs cost more time and are tried if thick ones find nothing.
+    # Thinner slices of OPTM's programs are only tried if thick ones find no private mechanism.
     widths = list_slice_widths(question.epsilon)
     if m > _MAX_FINE_LEVELS:
         widths = tuple(dict.fromkeys((widths[0], None)))

@@ -64,6 +64,7 @@ def state_exact_program(
     m = len(outputs)
     check_size(n * m)
     numbers = {"bins": outputs, "at": points, "loss": _list_by_output(losses)}
+    # Losses are divided by `unit`, so that the program's numbers are near 1.
     unit = LossScale(ZERO, float(max(map(max, losses)))).unit
     scaled_program = replace(LawModel(n, m).program, cost=1 / unit)
     program = ParametricProgram(scaled_program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
@@ -103,7 +104,8 @@ def _list_by_output(losses: Sequence[Sequence[Fraction]]) -> list[Fraction]:
 def _name_masses(question: Quantization, points: Sequence[Fraction]) -> dict[str, tuple[int, int]]:
     """Map the names of the masses, such as P(0.5|-1), to their two columns in the program.
 
-    A sign after the input says from which side the law at a knot is the limit.
+    P(0.5|0-) is the mass at the output 0.5 in the left limit of the law at the input 0, and
+    P(0.5|0+) is the mass in the right limit.
     """
     bins = question.bins or ()
     n = len(points)
