@@ -1,5 +1,7 @@
 """Additive noise on all integers: an answer q is published as q + η, optionally clamped.
 
+Example: with noise clamped to 0..10, the answer 9 and η = 3 give the output 10.
+
 Notation: f is the law of η on the integers, and neighbouring answers differ by 1..D in either
 direction (D is the sensitivity). The law of q + η is f moved by q. It is therefore enough to
 compare f with f(· + s) for the shifts s = ±1..±D; the answer q does not matter. Noise that is
@@ -77,8 +79,8 @@ class LineNoise(ShownMechanism):
     Attributes:
         question: The query, with its sensitivity.
         cells: The weights of the cells, as an IntegerLaw.
-        atom: A point mass at noise 0 besides the cells, in the unit of the weights. Moved by a
-            shift, it meets no other mass.
+        atom: A point mass at noise 0 besides the cells, in the unit of the weights; 0 for none.
+            No cell and no atom of the shifted law has mass at this point.
     """
 
     question: Any
@@ -153,9 +155,9 @@ class LineNoise(ShownMechanism):
         return map(self.compare_with_shift, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
 
     def extremes(self) -> Iterable[Comparison]:
-        """Return all shifts; if f is even and never rises with |η|, only the farthest.
+        """Return all comparisons; if f is even and never rises with |η|, only the largest shift.
 
-        Then f(η + s) >= f(|η| + reach).
+        The largest shift is enough then, because f(η + s) >= f(|η| + reach).
         """
         if self.cells.is_even_and_falling:
             return [self.compare_with_shift(self.reach)]
@@ -168,14 +170,14 @@ class LineNoise(ShownMechanism):
             shift: The shift s != 0, in cells.
         """
         cells = self.cells
-        p, q, low = cells.compare_with_shift(shift)
+        p, q, first = cells.compare_with_shift(shift)  # Position k is the cell first + k.
         if self.atom:
             p = [*p, self.atom, ZERO]
             q = [*q, ZERO, self.atom]
 
         def describe(k: int) -> tuple[str, str]:
             if k < 2 * abs(shift) + len(cells.weights):
-                return f"f({low + k})", f"f({low + k + shift})"
+                return f"f({first + k})", f"f({first + k + shift})"
             return "f beyond the weights, or at the atom", "f there, moved"
 
         # Without tails and atom all weights are integers.
@@ -446,8 +448,8 @@ class AdditiveIntegerNoise(LineNoise):
         """Return the budget of every comparison.
 
         Args:
-            epsilon: One number, or a mapping with one for each distance (of clamped noise, pair of
-                rows).
+            epsilon: One number, or a mapping with a number for each distance 1..D. For clamped
+                noise its keys are pairs of rows instead.
 
         Raises:
             InvalidRequest: If a budget is negative or no number, or if a mapping leaves out a
@@ -574,7 +576,8 @@ class AdditiveIntegerNoise(LineNoise):
 
         Args:
             name: The name of the loss.
-            losses: One for each weight, None for a loss of the table.
+            losses: The losses of the weights' noise values, one for each. None for absolute and
+                squared.
 
         Raises:
             InvalidRequest: If losses are given under the name of a built-in loss, for clamped

@@ -55,7 +55,7 @@ from workbench.mechanisms.integer_noise import LineNoise
 from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.questions.unbounded_noise import RealNoise
 
-MAX_STEPS = 1 << 14  # A noise with more cells in one sensitivity is refused.
+MAX_STEPS = 1 << 14  # Noise with more cells in one sensitivity is refused.
 _MAX_DRAWN_CELLS = 500  # A picture of a density has at most this many cells.
 _MAX_TAIL_CELLS = 200_000  # A picture shows at most this many cells of a geometric tail.
 ALL_SHIFTS_NOTE = (
@@ -202,10 +202,13 @@ class AdditiveRealNoise(LineNoise):
         for k, (answer, is_atom, j, random_word) in enumerate(
             zip(answers, is_at_atom, cells.tolist(), random_words.tolist(), strict=True)
         ):
+            # In units of the grid, rounding to the nearest multiple is ⌊x + 1/2⌋.
             start = answer / grid + Fraction(1, 2)
-            if not is_atom:
-                start += scale * (j - Fraction(1, 2))
-            multiple = math.floor(start) if is_atom else _floor(start, scale, random_word, source)
+            if is_atom:
+                multiple = math.floor(start)
+            else:
+                cell_start = scale * (j - Fraction(1, 2))
+                multiple = _floor(start + cell_start, scale, random_word, source)
             values[k] = float(multiple * grid)
         ends = self.question.clamp
         if ends is None:
@@ -265,15 +268,15 @@ class AdditiveRealNoise(LineNoise):
     def clamped_loss(self, name: str, weights: Sequence[Fraction] | None = (ONE,)) -> Fraction:
         """Compute the exact expected loss if the sum is clamped into [low, high].
 
-        The answer is uniform on each of several equal parts of the range. An even η has the mean
-        loss (g(u) + g(R - u))/2 for an answer u below the upper end, g(u) = E c(min(|η|, u)), so
-        that R times the mean over the range is G(R) = ∫_0^R g, and on a part of it the mean follows
-        from differences of G.
+        The answer is uniform on each of several equal parts of the range, whose width is R. Let c
+        be the loss and g(u) = E c(min(|η|, u)). If η is even, the mean loss of an answer at a
+        distance u below the upper end is (g(u) + g(R - u))/2. So R times the mean over the range is
+        G(R) = ∫_0^R g, and the mean on a part of the range follows from differences of G.
 
         Args:
             name: The loss, "absolute" or "squared".
-            weights: Prior weights of equal parts of the range, None for the worst answer (an upper
-                bound).
+            weights: Prior weights of equal parts of the range. None: an upper bound on the expected
+                loss of the worst answer is returned.
 
         Raises:
             InvalidRequest: If name is neither absolute nor squared, or if the noise is not even and
@@ -290,12 +293,12 @@ class AdditiveRealNoise(LineNoise):
         if weights is None:
             return cut.max_loss(width)
         part = width / len(weights)
-        rises = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
-        sums = (
-            weight * (rise + mirror_rise)
-            for weight, rise, mirror_rise in zip(weights, rises, reversed(rises), strict=True)
-        )
-        return sum(sums, ZERO) / (2 * part * sum(weights))
+        # ∫ g over each part.
+        areas = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
+        total = ZERO
+        for weight, area, mirror_area in zip(weights, areas, reversed(areas), strict=True):
+            total += weight * (area + mirror_area)
+        return total / (2 * part * sum(weights))
 
     # Repair, files, words.
 
@@ -329,13 +332,10 @@ class AdditiveRealNoise(LineNoise):
                 in its range, or if the cells with an atom do not contain cell 0.
         """
         cells = IntegerLaw(first, weights)
+        # An IntegerLaw scales its weights to integers, so the atom is scaled by the same factor.
         position = next(i for i, w in enumerate(cells.weights) if w)
-        return cls(
-            question,
-            steps,
-            cells,
-            Fraction(atom) * cells.weights[position] / Fraction(weights[position]),
-        )
+        factor = cells.weights[position] / Fraction(weights[position])
+        return cls(question, steps, cells, Fraction(atom) * factor)
 
     def with_noise(self, cells: IntegerLaw) -> AdditiveRealNoise:
         """Return the same question answered with other cells and no atom.
@@ -365,10 +365,14 @@ class AdditiveRealNoise(LineNoise):
 
     def facts(self) -> Facts:
         """Return (name, text) pairs: the mechanism, its outputs, and why all shifts are private."""
-        grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
-        ends = self.question.clamp
-        grid += "" if ends is None else f", clamped into {format_range(ends)}"
-        return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS_NOTE)]
+        outputs = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
+        if self.question.clamp is not None:
+            outputs += f", clamped into {format_range(self.question.clamp)}"
+        return [
+            ("mechanism", self.describe()),
+            ("publishes", outputs),
+            ("shifts", ALL_SHIFTS_NOTE),
+        ]
 
     def drawing(self) -> FigureData:
         """Return the density as a picture of at most `_MAX_DRAWN_CELLS` cells.
@@ -384,12 +388,12 @@ class AdditiveRealNoise(LineNoise):
         notes = []
         if share + atom < 1 - MAX_TOTAL_ERROR:
             notes.append(describe_drawn_part(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
-        share_size = -(-values.size // _MAX_DRAWN_CELLS)
-        if share_size > 1:
-            cells = [values[k : k + share_size].mean() for k in range(0, values.size, share_size)]
-            edges = np.append(edges[:-1:share_size], edges[-1])
-            values = np.array(cells)
-            notes.append(f"each step is the mean of {share_size} cells")
+        cells_per_step = -(-values.size // _MAX_DRAWN_CELLS)
+        if cells_per_step > 1:
+            starts = range(0, values.size, cells_per_step)
+            values = np.array([values[k : k + cells_per_step].mean() for k in starts])
+            edges = np.append(edges[:-1:cells_per_step], edges[-1])
+            notes.append(f"each step is the mean of {cells_per_step} cells")
         law = make_series(
             "this design", "area", 0, edges, np.append(values, values[-1]), steps=True
         )
@@ -440,17 +444,23 @@ def _power(name: str) -> int:
 
 
 def _floor(start: Fraction, scale: Fraction, first_word: int, source: Source) -> int:
-    """Compute ⌊start + scale U⌋ for U uniform in [0, 1), whose first 64 bits are given.
+    """Compute ⌊start + scale U⌋ for U uniform in [0, 1), exactly.
 
-    Fresh bits are drawn if these do not decide it.
+    Args:
+        start: An exact number.
+        scale: An exact number > 0.
+        first_word: The first 64 bits of U.
+        source: Further bits of U are drawn from it if the first ones do not decide the result.
     """
     bits = 64
+    known_bits = first_word
     while True:
+        # U is in [known_bits, known_bits + 1) / 2^bits.
         unit = Fraction(1, 1 << bits)
-        low = start + scale * first_word * unit
-        high = start + scale * (first_word + 1) * unit
+        low = start + scale * known_bits * unit
+        high = start + scale * (known_bits + 1) * unit
         floor = math.floor(low)
         if high <= floor + 1:
             return floor
-        first_word = first_word << 64 | int(source.draw_uint64(1)[0])
-        bits = bits + 64
+        known_bits = known_bits << 64 | int(source.draw_uint64(1)[0])
+        bits += 64

@@ -140,15 +140,13 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
         R and the law on -R..R. Its masses are proportional to ⌊2^160 exp(-η²/2σ²)⌋, and R is the
         largest η at which this integer is not 0.
     """
-    right_weights = [1 << _MASS_BITS]
+    right_weights = [1 << _MASS_BITS]  # The weights of η = 0, 1, ..., R.
     while right_weights[-1]:
-        right_weights.append(
-            exp_bounds(-Fraction(len(right_weights) ** 2) / (2 * variance), _MASS_BITS)[0]
-        )
+        exponent = -Fraction(len(right_weights) ** 2) / (2 * variance)
+        right_weights.append(exp_bounds(exponent, _MASS_BITS)[0])
     right_weights.pop()
-    return len(right_weights) - 1, Distribution.from_integers(
-        [*right_weights[:0:-1], *right_weights]
-    )
+    radius = len(right_weights) - 1
+    return radius, Distribution.from_integers([*right_weights[:0:-1], *right_weights])
 
 
 def exponential_mechanism(n: int, scale: Real) -> Channel:
@@ -214,15 +212,16 @@ def _geometric_table(n: int, alpha: float) -> Vector:
     return _clamp_table(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
-def _gaussian(n: int, log_variance: float) -> Vector:
+def _gaussian_table(n: int, log_variance: float) -> Vector:
     """Compute Pr[k|q] of clamped discrete Gaussian noise as floats, shape (n+1, n+1)."""
     variance = math.exp(log_variance)
+    # Terms beyond 40 standard deviations underflow to 0.
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
     return _clamp_table(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
 
-def _exponential(n: int, scale: float) -> Vector:
+def _exponential_table(n: int, scale: float) -> Vector:
     """Compute Pr[k|q] of the exponential mechanism as floats, shape (n+1, n+1)."""
     weights = np.exp(-np.abs(_output_errors(n)) / scale)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -233,8 +232,9 @@ class BaselineFamily(NamedTuple):
 
     Attributes:
         table: Function (n, x) -> Pr[k|q] as floats, shape (n+1, n+1).
-        span: Interval in which x is searched.
-        parameter: Function x -> parameter; the exponential function if x is its logarithm.
+        span: The interval in which x is searched.
+        parameter: Function x -> parameter: the identity (`float`) if x is the parameter itself, or
+            the exponential function if x is its logarithm.
         build: Function (n, parameter) -> exact channel.
     """
 
@@ -247,9 +247,9 @@ class BaselineFamily(NamedTuple):
 BASELINE_FAMILIES = {
     "geometric": BaselineFamily(_geometric_table, (0.0, 1 - 1e-6), float, clamped_geometric),
     "gaussian": BaselineFamily(
-        _gaussian, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian
+        _gaussian_table, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian
     ),
-    "exponential": BaselineFamily(_exponential, (1e-3, 1e6), float, exponential_mechanism),
+    "exponential": BaselineFamily(_exponential_table, (1e-3, 1e6), float, exponential_mechanism),
 }
 
 
@@ -293,6 +293,7 @@ def fit_baseline(
     target = float(read_positive(requested_error, name))
 
     def error_excess(x: float) -> float:
+        """Return the error at the coordinate x, less the requested error."""
         return float((table(n, x) * loss).sum() / (n + 1)) - target
 
     if error_excess(low) > 0 or error_excess(high) < 0:

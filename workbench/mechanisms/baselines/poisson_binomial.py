@@ -2,7 +2,7 @@
 
 Notation: inputs x are in [-c, c]; the mechanism has m outputs; θ is its parameter, in (0, 1/2).
 
-    Poisson binomial (Chen et al. 2022), one client, pure ε:
+    Poisson binomial (Chen et al. 2022), one input, pure ε:
         Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),
         m = n + 1 outputs, unbiased;
         ε = n ln((1 + 2θ)/(1 - 2θ)), reached by the two outermost outputs at x = ±c
@@ -69,7 +69,8 @@ class NonAffine(RealErrors):
     name = "non-affine"
 
     @abstractmethod
-    def _probabilities(self, x: Vector) -> Vector: ...
+    def _probabilities(self, x: Vector) -> Vector:
+        """Compute p(x, i) for inputs x in [-c, c], shape (n,). Returns shape (n, m)."""
 
     @property
     @abstractmethod
@@ -98,7 +99,8 @@ class NonAffine(RealErrors):
         """
         half_width = float(self.c)
         law = density_of("uniform" if density is None else density, half_width)
-        # The law of the mechanism is curved, so three nodes would not be enough.
+        # A uniform density has no `shape`, and then the quadrature uses three nodes an interval.
+        # They are not enough for a curved law. A constant shape makes it use 24 nodes.
         law = replace(law, shape=law.shape or (lambda x: np.full(x.shape, 0.5)))
         x, w = law.quadrature(
             np.concatenate([self.outputs, np.linspace(-half_width, half_width, 17)])
@@ -240,11 +242,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         n = self.m - 1
         p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
         k = np.arange(n + 1)
-        return (
-            np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
-            * p**k
-            * (1 - p) ** (n - k)
-        )
+        binomials = np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
+        return binomials * p**k * (1 - p) ** (n - k)
 
     @property
     def ratio(self) -> Fraction:
@@ -280,15 +279,13 @@ def poisson_binomial(
         raise InvalidRequest("theta or epsilon must be given, and not both.")
     half_width = read_half_width(c)
     if theta is not None:
-        value = read_number(theta, "theta", "a number in (0, 1/2)")
+        exact_theta = read_number(theta, "theta", "a number in (0, 1/2)")
     else:
-        value = Fraction(
-            math.tanh(float(read_positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50)
-        )
-    if not 0 < value < Fraction(1, 2):
+        budget = float(read_positive(epsilon, "epsilon"))
+        # The last factor exceeds the rounding errors, so θ is rounded down.
+        exact_theta = Fraction(math.tanh(budget / (2 * (m - 1))) / 2 * (1 - 2.0**-50))
+    if not 0 < exact_theta < Fraction(1, 2):
         must("theta", "a number in (0, 1/2)", theta)
-    return PoissonBinomial(
-        tuple(half_width * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)),
-        half_width,
-        value,
-    )
+    shares = [Fraction(2 * i, m - 1) - 1 for i in range(m)]
+    outputs = tuple(half_width * share / (2 * exact_theta) for share in shares)
+    return PoissonBinomial(outputs, half_width, exact_theta)

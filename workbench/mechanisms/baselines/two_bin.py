@@ -1,9 +1,10 @@
 """Build the two-bin quantizers of Cai et al. 2024: RQM, ERM, randomized response and biased ones.
 
-A two-bin quantizer draws a bin at or left of the input x and a bin right of x. It publishes one of
-the two, such that the mean of the output is x. For x in [B_j, B_{j+1}) the left bin l <= j is drawn
-with probability left[j](l), and the right bin r > j with right[m-j] (m+1-r). B_l is published with
-probability (B_r - x)/(B_r - B_l), else B_r. The output law, eq. (4), is
+A quantizer publishes a real input x in [-c, c] as one of m bins B_1 < ... < B_m. A two-bin
+quantizer draws a bin at or left of x and a bin right of x, by its selection distributions. It
+publishes one of the two, such that the mean of the output is x. For x in [B_j, B_{j+1}) the left
+bin l <= j is drawn with probability left_j(l), and the right bin r > j with right_{m-j}(m+1-r). B_l
+is published with probability (B_r - x)/(B_r - B_l), else B_r. The output law, eq. (4), is
 
     p(x, i) = left_j(i) Σ_{r>j} right_{m-j}(m+1-r) (B_r - x)/(B_r - B_i)           for B_i <= x
     p(x, i) = right_{m-j}(m+1-i) Σ_{l<=j} left_j(l) (x - B_l)/(B_i - B_l)          for B_i > x
@@ -12,10 +13,11 @@ The law is affine in x between bins and jumps at them. Everything is computed in
 Selection probabilities that are floats are read as exact rationals and divided by their sum, so the
 result is unbiased without any rounding error.
 
-Biased quantization (Section 5) keeps one of the two with Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) :
-exp(-β (B_r - x)), the exponential mechanism with score minus the distance. Between bins every p(x,
-i) is a sum of logistic functions falling (i <= j) or rising (i > j) in x, so its extremes are
-one-sided limits at bins and ±c; ε is enclosed there by ball arithmetic and rounded up.
+Biased quantization (Section 5) publishes one of the two bins by the exponential mechanism, whose
+score is minus the distance: Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) : exp(-β (B_r - x)). Between bins
+every p(x, i) is a sum of logistic functions that fall (i <= j) or rise (i > j) in x. Its extremes
+are therefore one-sided limits at bins and ±c. There ε is enclosed by ball arithmetic and rounded
+up.
 
 | paper                      | here                                                             |
 |----------------------------|------------------------------------------------------------------|
@@ -61,7 +63,7 @@ from workbench.exact.numbers import (
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-Selection = list[Distribution]
+Selection = list[Distribution]  # The j-th (from 1) is over the bins 1..j.
 Numbers = NDArray[Any]  # Floats, or objects that add and multiply: rationals, balls.
 
 
@@ -114,19 +116,18 @@ def two_bin(
     (*scaled_bins, scaled_width), _ = to_common_denominator([*outputs, half_width])
     bin_array = np.array(scaled_bins, dtype=object)
     laws = []
-    q = _read_selection(selection, len(outputs))
-    r = _read_selection(selection if right is None else right, len(outputs))
+    left_laws = _read_selection(selection, len(outputs))
+    right_laws = _read_selection(selection if right is None else right, len(outputs))
     for j, a, b in _bin_pieces(scaled_bins, scaled_width):
-        left_law = q[j - 1]
-        right_law = r[len(outputs) - j - 1]
+        left_law = left_laws[j - 1]
+        right_law = right_laws[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
             must("selection", used, "None")
+        # All masses of a law are multiplied by the same integers, so that they stay integers.
         bin_distances = bin_array[j:] - bin_array[:j, None]
-        joint_law = np.outer(left_law.array, right_law.array[::-1]) * (
-            math.lcm(*bin_distances.flat) // bin_distances
-        )
-        # All masses are multiplied by one integer.
+        inverse_distances = math.lcm(*bin_distances.flat) // bin_distances
+        joint_law = np.outer(left_law.array, right_law.array[::-1]) * inverse_distances
         for x in (a, b):
             law = _combine_shares(joint_law, bin_array[j:] - x, x - bin_array[:j, None])
             laws.append(Distribution.from_integers(law.tolist(), "an end law"))
@@ -136,10 +137,8 @@ def two_bin(
 
 def _bin_pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
     """Return (j, a, b) of the pieces: for x in [a, b) there are j bins at or left of x."""
-    return [
-        (bisect_right(bins, a), a, b)
-        for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])
-    ]
+    knots = [-c, *(b for b in bins if -c < b < c), c]
+    return [(bisect_right(bins, a), a, b) for a, b in pairwise(knots)]
 
 
 def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
@@ -156,13 +155,19 @@ def _read_selection(rows: Sequence[Any], m: int) -> list[Distribution | None]:
 
 
 def _combine_shares(joint_law: Numbers, left: Numbers, right: Numbers) -> Numbers:
-    """Compute p(x, .) from the joint law of the two bins, and the shares of the left and right bin.
+    """Compute p(x, .) from the joint law of the two bins and the shares of the left and right bin.
 
-    Shape (..., m).
+    Args:
+        joint_law: Probability of every pair of a left and a right bin, shape (j, m - j).
+        left: Share with which the left bin of a pair is published, shape (..., j, m - j).
+        right: The same for the right bin.
+
+    Returns:
+        The probabilities of the bins, shape (..., m).
     """
-    return np.concatenate(
-        [(joint_law * left).sum(axis=-1), (joint_law * right).sum(axis=-2)], axis=-1
-    )
+    left_masses = (joint_law * left).sum(axis=-1)
+    right_masses = (joint_law * right).sum(axis=-2)
+    return np.concatenate([left_masses, right_masses], axis=-1)
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
@@ -267,9 +272,9 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     half_width = read_half_width(c)
     if budget > 700:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
-    reach = half_width * Fraction(
-        math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf)
-    )
+    # The factor exceeds the rounding errors of tanh and of the division.
+    rounded_up_reach = math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf)
+    reach = half_width * Fraction(rounded_up_reach)
     return two_bin([-reach, reach], [[1]], c=half_width, name="randomized response")
 
 
@@ -342,24 +347,17 @@ class BiasedQuantizer(NonAffine):
         """
         from flint import ctx
 
-        bins, balls, exp = (
-            np.array(self.bins, dtype=object),
-            *(np.frompyfunc(f, 1, 1) for f in (make_ball, lambda v: v.exp())),
-        )
-        laws = []
+        bins = np.array(self.bins, dtype=object)
+        balls = np.frompyfunc(make_ball, 1, 1)
+        exp = np.frompyfunc(lambda ball: ball.exp(), 1, 1)
+        laws = []  # For each end law, (lower, upper) bounds on the probability of every bin.
         with ctx.workprec(160):
             for j, a, b in _bin_pieces(self.bins, self.c):
                 for x in (a, b):
                     score = balls(self.beta * (2 * x - bins[:j, None] - bins[j:]))
                     share = 1 / (1 + exp(score))
-                    laws.append(
-                        [
-                            ball_ends(value)
-                            for value in _combine_shares(
-                                balls(self._joint_law(j)), share, 1 - share
-                            )
-                        ]
-                    )
+                    law = _combine_shares(balls(self._joint_law(j)), share, 1 - share)
+                    laws.append([*map(ball_ends, law)])
         output_ranges = [
             (min(low for low, _ in law), max(high for _, high in law))
             for law in zip(*laws, strict=True)

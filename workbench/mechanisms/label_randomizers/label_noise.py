@@ -130,10 +130,13 @@ class LabelNoise:
         )
 
     def tail(self, x: ArrayLike) -> Vector:
-        """Compute S(x) = Pr[noise > x] for x >= 0 (of the unconditioned noise). Shape of x.
+        """Compute S(x) = Pr[noise > x] of the noise before clipping or conditioning.
 
         Args:
-            x: Numbers >= 0.
+            x: Numbers >= 0, any shape.
+
+        Returns:
+            The probabilities, in the shape of x.
         """
         distance = np.asarray(x, dtype=float)
         if self.kind != "staircase":
@@ -181,13 +184,15 @@ class LabelNoise:
         """
         _check_loss(loss)
         y = np.asarray(labels, dtype=float)
-        if (outside_labels := y[(y < self.low) | (y > self.high)]).size:
+        outside_labels = y[(y < self.low) | (y > self.high)]
+        if outside_labels.size:
             must("labels", f"in [{self.low:g}, {self.high:g}]", outside_labels[0])
         power = 2 if loss == "squared" else 1
         u = y - self.low
         v = self.high - y
         b = self.scale
         if self.kind == "exponential":
+            # Twice the probability that Laplace noise leaves the output in [low, high].
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
             return np.asarray(
                 (gammainc(power + 1, u / b) + gammainc(power + 1, v / b)) * power * b**power / mass
@@ -210,7 +215,7 @@ class LabelNoise:
         return float(labels.prior @ self.losses(labels.values, loss))
 
     def _integral(self, t: Vector, power: int) -> Vector:
-        """Compute h2(t) or h1(t), 0 <= t <= D. Shape of t."""
+        """Compute h2(t) (power 2) or h1(t) (power 1) for 0 <= t <= D, in the shape of t."""
         if self.kind == "laplace":
             # The integrals are h1 = b/2 (1 - e^{-t/b}) and h2 = b² (1 - (1 + t/b) e^{-t/b}).
             return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
@@ -224,9 +229,9 @@ class LabelNoise:
         return integral
 
     def _integral_to_infinity(self, power: int) -> float:
-        """Compute the integral for t = ∞: half of E|x|^power.
+        """Compute the integral for t = ∞, which is half of E|noise|^power.
 
-        Of the staircase, S(x + D) = e^{-ε} S(x).
+        For the staircase it is a geometric series over periods, because S(x + D) = e^{-ε} S(x).
         """
         if self.kind == "laplace":
             return power / 2 * self.scale**power
@@ -249,15 +254,13 @@ class LabelNoise:
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":
             outputs = np.full(y.shape, np.nan)
-            rejected_positions = np.arange(y.size)
-            while rejected_positions.size:
-                outputs[rejected_positions] = y[rejected_positions] + rng.laplace(
-                    scale=self.scale, size=rejected_positions.size
-                )
-                rejected_positions = rejected_positions[
-                    (outputs[rejected_positions] < self.low)
-                    | (outputs[rejected_positions] > self.high)
-                ]
+            open_positions = np.arange(y.size)
+            while open_positions.size:
+                noise = rng.laplace(scale=self.scale, size=open_positions.size)
+                proposals = y[open_positions] + noise
+                outputs[open_positions] = proposals
+                is_rejected = (proposals < self.low) | (proposals > self.high)
+                open_positions = open_positions[is_rejected]
             return outputs
         noisy_labels = y + self._noise(y.size, rng)
         if self.clip:
@@ -274,14 +277,10 @@ class LabelNoise:
         gamma = float(self.gamma or 0)
         sign = rng.integers(0, 2, count) * 2 - 1
         period = rng.geometric(-math.expm1(-self.epsilon), count) - 1
-        high = rng.random(count) * (gamma + (1 - gamma) * c) < gamma
+        is_on_first_stair = rng.random(count) * (gamma + (1 - gamma) * c) < gamma
         place = rng.random(count)
-        return np.asarray(
-            sign
-            * self.width
-            * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place)),
-            float,
-        )
+        share = np.where(is_on_first_stair, gamma * place, gamma + (1 - gamma) * place)
+        return np.asarray(sign * self.width * (period + share), float)
 
 
 def _check_loss(loss: str) -> None:

@@ -18,10 +18,10 @@ Notation: k labels 𝒴, n records y_i, P' the estimated prior, and budgets ε�
 | clip, divide   | projection="clip"; all counts clipped to 0: the uniform prior (our reading) |
 | (ours)         | projection="simplex": the nearest probabilities in Euclidean distance    |
 
-Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. Ours is the
-discrete Laplace law with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁):
-integer counts need no more. 𝒴 must be known beforehand: the guarantee is for columns over one and
-the same label set.
+Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. The paper
+adds continuous Lap(2/ε₁) noise. Counts are integers, so this module adds discrete Laplace noise of
+the same scale, which is sampled exactly. 𝒴 must be known beforehand, because the guarantee is for
+columns over the same label set.
 """
 
 from __future__ import annotations
@@ -75,11 +75,9 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
     for name, count in (("k", k), ("n", n)):
         read_integer(count, name, 1)
     numerator = float(factor) * math.sqrt(k / n) * _MAX_PRIOR_DENOMINATOR
-    prior_epsilon = (
-        Fraction(max(1, math.floor(numerator)), _MAX_PRIOR_DENOMINATOR)
-        if numerator < math.inf
-        else budget
-    )
+    prior_epsilon = budget  # If `numerator` is infinite, ε₁ is too large, which raises below.
+    if numerator < math.inf:
+        prior_epsilon = Fraction(max(1, math.floor(numerator)), _MAX_PRIOR_DENOMINATOR)
     if prior_epsilon >= budget:
         min_count = Decimal(math.floor(factor**2 * k / budget**2) + 1)
         raise InvalidRequest(
@@ -91,7 +89,7 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
 
 
 def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
-    """Project noisy counts onto probabilities. Shape (k,).
+    """Project noisy counts onto k probabilities that sum to 1, shape (k,).
 
     Args:
         noisy: Counts divided by n, shape (k,).
@@ -231,8 +229,10 @@ class LabelRandomizer:
         self.split = read_positive(split, "split")
         InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
         self.projection = projection
-        self.first = None if epsilon_prior is None else read_number(epsilon_prior, "epsilon_prior")
-        if self.first is not None and not 0 < self.first < self.epsilon:
+        self.prior_epsilon = None
+        if epsilon_prior is not None:
+            self.prior_epsilon = read_number(epsilon_prior, "epsilon_prior")
+        if self.prior_epsilon is not None and not 0 < self.prior_epsilon < self.epsilon:
             must(
                 "epsilon_prior",
                 f"above 0 and below epsilon = {float(self.epsilon):g}",
@@ -249,8 +249,8 @@ class LabelRandomizer:
             InvalidRequest: If no `epsilon_prior` was given and n <= split² k/ε², so that nothing is
                 left for ε₂.
         """
-        if self.first is not None:
-            return self.first, self.epsilon - self.first
+        if self.prior_epsilon is not None:
+            return self.prior_epsilon, self.epsilon - self.prior_epsilon
         return split_budget(self.epsilon, self.labels.k, n, self.split)
 
     def run(self, values: ArrayLike, source: Source | None = None) -> Release:
@@ -269,20 +269,24 @@ class LabelRandomizer:
         if column.ndim != 1 or column.size == 0:
             must("labels", "a non-empty column", f"shape {column.shape}")
         source = source or Source()
-        first, second = self.budgets(column.size)
+        prior_epsilon, response_epsilon = self.budgets(column.size)
         counts = np.bincount(self.labels.find_positions(column), minlength=self.labels.k)
         label_set = Labels(
             self.labels.values,
-            estimate_private_prior(counts, first, projection=self.projection, source=source),
+            estimate_private_prior(
+                counts, prior_epsilon, projection=self.projection, source=source
+            ),
         )
-        mechanism = self.optimise(label_set, second)
-        audited_rows = (
-            mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
-        )
+        mechanism = self.optimise(label_set, response_epsilon)
+        audited_rows = mechanism
+        if isinstance(mechanism, RandomizedResponse):
+            audited_rows = mechanism.audit_rows
         # The masses of one output are compared for every kind of label.
         for masses in zip(*audited_rows.rows, strict=True):
-            if sign_exp(max(masses), min(masses), second) > 0:
+            if sign_exp(max(masses), min(masses), response_epsilon) > 0:
                 raise NotCertified(
-                    f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget."
+                    "A ratio of masses of the mechanism exceeds "
+                    f"e^{float(response_epsilon):g}, its budget."
                 )
-        return Release(mechanism.sample(column, source), mechanism, label_set, first, second)
+        published_labels = mechanism.sample(column, source)
+        return Release(published_labels, mechanism, label_set, prior_epsilon, response_epsilon)

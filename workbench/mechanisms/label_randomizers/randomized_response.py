@@ -1,11 +1,15 @@
 """Build exact randomized response on labels: k-ary, on bins, on the top k labels, with a prior.
 
-Every label has one own output, which is the likeliest, or none. There are k labels and m outputs.
-Algorithms and definitions are those of Ghazi et al., Regression with Label Differential Privacy.
+A label is published as one of m outputs. It has one own output, which is the likeliest, or none.
+There are k labels. Algorithms and definitions are those of Ghazi et al., Regression with Label
+Differential Privacy.
 
     own output j:   Pr[j] = odds / (odds + m - 1),  every other output 1 / (odds + m - 1),
                     odds <= e^ε
     no own output:  every output 1/m
+
+Example: with m = 3 outputs and odds = 2, a label has its own output with probability 2/4, and each
+other output with probability 1/4.
 
 The ratio odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and the law is within 2^-64 of
 the ideal one.
@@ -57,7 +61,9 @@ LossFunction: TypeAlias = Callable[[Any, Any], Vector]
 _ODDS_BITS = 64  # The odds are a multiple of 2^-64.
 _MAX_MASSES = 4_000_000  # A matrix or channel of more masses is refused.
 _MAX_DRAWN_LABELS = 400  # Mechanisms with more labels or outputs have no picture.
-_MAX_FULLY_AUDITED_OUTPUTS = 40  # All rows are audited for up to this many outputs.
+# With more outputs, only two rows with an own output are audited. They show every ratio already.
+_MAX_FULLY_AUDITED_OUTPUTS = 40
+_MAX_EPSILON = 700  # For a larger ε, e^ε would overflow a double.
 _FORM = RecordForm(
     "Randomized response",
     {"kind": "randomized-response"},
@@ -174,24 +180,27 @@ class RandomizedResponse(ShownMechanism):
         Args:
             limit: The largest number of rows with an own output that are returned; None for all.
         """
-        kinds, first = np.unique(self.own, return_index=True)
-        owned_rows = first[kinds >= 0]
+        own_outputs, first_labels = np.unique(self.own, return_index=True)
+        rows_with_own_output = first_labels[own_outputs >= 0]
         if limit is not None:
-            owned_rows = owned_rows[:limit]
-        return np.concatenate([first[kinds < 0], owned_rows])
+            rows_with_own_output = rows_with_own_output[:limit]
+        return np.concatenate([first_labels[own_outputs < 0], rows_with_own_output])
 
     @cached_property
     def audit_rows(self) -> Channel:
-        """Return rows that show every ratio of masses (see `distinct_rows`).
+        """Return the channel of rows that show every ratio of masses (see `distinct_rows`).
 
-        These are all rows if there are at most 40 outputs, else two and the uniform one.
+        These are all different rows if there are at most 40 outputs. Otherwise they are two rows
+        with an own output, and the uniform row if there is one.
         """
-        positions = self.distinct_rows(
-            None if self.outputs.size <= _MAX_FULLY_AUDITED_OUTPUTS else 2
-        )
-        return self._rows(
-            positions if positions.size > 1 else np.concatenate([positions, positions])
-        )
+        limit = None
+        if self.outputs.size > _MAX_FULLY_AUDITED_OUTPUTS:
+            limit = 2
+        positions = self.distinct_rows(limit)
+        if positions.size == 1:
+            # All labels have one law, which is compared with itself.
+            positions = np.concatenate([positions, positions])
+        return self._rows(positions)
 
     def _rows(self, positions: Positions) -> Channel:
         """Return the channel with the rows of some labels, by their positions."""
@@ -221,9 +230,9 @@ class RandomizedResponse(ShownMechanism):
         return table
 
     def bins(self) -> list[dict[str, float]]:
-        """Return lower, upper (first and last label) and value of every bin.
+        """Return one mapping for each bin: lower and upper (its first and last label), and value.
 
-        This is for mechanisms made by `rr_on_bins`.
+        The mechanism must be one of `rr_on_bins`.
         """
         firsts = np.searchsorted(self.own, np.arange(self.outputs.size))
         lasts = np.append(firsts[1:], self.labels.k) - 1
@@ -234,9 +243,7 @@ class RandomizedResponse(ShownMechanism):
         ]
 
     def losses(self, loss: LossFunction) -> Vector:
-        """Compute E ℓ(o, y) of every label y; for ℓ(o, y) = o - y this is its bias.
-
-        Shape (k,).
+        """Compute E ℓ(o, y) of every label y, shape (k,). For ℓ(o, y) = o - y this is its bias.
 
         Args:
             loss: (outputs, labels) -> ℓ, broadcast.
@@ -256,6 +263,7 @@ class RandomizedResponse(ShownMechanism):
         Args:
             loss: (outputs, labels) -> ℓ, broadcast.
         """
+        # Losses may be infinite at labels of probability 0.
         p = self.labels.prior
         return float(p[p > 0] @ self.losses(loss)[p > 0])
 
@@ -272,12 +280,13 @@ class RandomizedResponse(ShownMechanism):
         own_outputs = self.own[self.labels.find_positions(values)]
         source = source or Source()
         m = self.outputs.size
-        (high, low) = self.weights
+        own_weight, other_weight = self.weights
         # A draw keeps the own output with probability (odds-1)/(odds+m-1), else it is uniform.
         uniform_draws = source.draw_integers(m, own_outputs.size)
-        is_kept = source.draw_bernoulli(high - low, high + (m - 1) * low, own_outputs.size) & (
-            own_outputs >= 0
+        is_kept = source.draw_bernoulli(
+            own_weight - other_weight, own_weight + (m - 1) * other_weight, own_outputs.size
         )
+        is_kept &= own_outputs >= 0
         return self.outputs[np.where(is_kept, own_outputs, uniform_draws)]
 
     def find_row(self, label: Any) -> int:
@@ -336,9 +345,9 @@ class RandomizedResponse(ShownMechanism):
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """Return (published values, labels). An unbiased mechanism has the labels as means."""
-        return read_rationals(self.outputs.tolist(), "outputs"), read_rationals(
-            self.labels.values.tolist(), "labels"
-        )
+        outputs = read_rationals(self.outputs.tolist(), "outputs")
+        labels = read_rationals(self.labels.values.tolist(), "labels")
+        return outputs, labels
 
     @property
     def drawable(self) -> bool:
@@ -367,8 +376,8 @@ def round_odds_down(epsilon: Real) -> RationalPair:
         InvalidRequest: If epsilon is not a number in (0, 700].
     """
     budget = read_positive(epsilon, "epsilon")
-    if budget > 700:
-        must("epsilon", "at most 700", epsilon)
+    if budget > _MAX_EPSILON:
+        must("epsilon", f"at most {_MAX_EPSILON}", epsilon)
     return exp_interval(budget, _ODDS_BITS)[0], budget
 
 
@@ -380,7 +389,7 @@ def rr_on_bins(
     Args:
         labels: The labels, with their prior.
         starts: The first label position of each bin, shape (d,).
-        values: What each bin publishes, shape (d,).
+        values: The output of each bin, shape (d,).
         epsilon: The budget ε > 0.
 
     Returns:
@@ -468,8 +477,8 @@ def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
         InvalidRequest: If epsilon is not in (0, 700].
     """
     odds, _ = round_odds_down(epsilon)
-    count = (
-        int(np.argmax(np.cumsum(np.sort(labels.prior)[::-1]) / (float(odds) + np.arange(labels.k))))
-        + 1
-    )
-    return rr_top_k(labels, count, epsilon, "RRWithPrior")
+    # top_masses[i] is the prior mass of the i + 1 likeliest labels.
+    top_masses = np.cumsum(np.sort(labels.prior)[::-1])
+    correct_masses = top_masses / (float(odds) + np.arange(labels.k))
+    best_count = int(np.argmax(correct_masses)) + 1
+    return rr_top_k(labels, best_count, epsilon, "RRWithPrior")

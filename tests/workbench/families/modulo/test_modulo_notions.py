@@ -1,7 +1,11 @@
-"""Test modulo noise under notions of several bounds: curve, Rényi DP, zCDP and GDP."""
+"""Test modulo noise and channels under notions of several bounds.
+
+These are curve (a list of (ε, δ) pairs that all hold), tradeoff, Rényi DP, zCDP and GDP.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -17,7 +21,10 @@ from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import audit
 
-SMALL, LINE = wb.ModuloNoise(n=2, max_shift=1), wb.ModuloNoise(n=9, max_shift=2)
+THREE_ANSWERS = wb.ModuloNoise(n=2, max_shift=1)
+TEN_ANSWERS = wb.ModuloNoise(n=9, max_shift=2)
+LABELS = wb.Labels.uniform(0, 3)
+# Notion -> the options of its budget.
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
     "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
@@ -25,6 +32,15 @@ BUDGETS = {
     "zcdp": {"rho": "0.1"},
     "gdp": {"mu": 1},
 }
+# Budgets that are at least five percent smaller.
+SMALLER_BUDGETS = {
+    "curve": {"curve": "0.5:0.09,1:0.005"},
+    "renyi": {"alpha": 4, "epsilon": "0.45"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
+    "zcdp": {"rho": "0.09"},
+    "gdp": {"mu": "0.9"},
+}
+CHECKER = Path(__file__).parents[4] / "tools" / "check_certificate.py"
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -42,12 +58,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.mark.parametrize("notion", BUDGETS)
 def test_optimum_on_three_values_equals_bisection(notion):
     """By symmetry f = (1 - 2a, a, a), with the least a that the exact audit accepts."""
-    design = wb.design(SMALL, notion=notion, **BUDGETS[notion])
-    low, high = Fraction(0), Fraction(1, 3)
+    design = wb.design(THREE_ANSWERS, notion=notion, **BUDGETS[notion])
+    low = Fraction(0)
+    high = Fraction(1, 3)
     for _ in range(30):
         a = (low + high) / 2
-        privacy = audit(AdditiveNoise(SMALL, [1 - 2 * a, a, a]), 0)
-        low, high = (low, a) if privacy.meets(notion, **BUDGETS[notion]) else (a, high)
+        privacy = audit(AdditiveNoise(THREE_ANSWERS, [1 - 2 * a, a, a]), 0)
+        if privacy.meets(notion, **BUDGETS[notion]):
+            high = a
+        else:
+            low = a
     assert design.objective == pytest.approx(float(2 * high), rel=1e-6)
     assert design.bound <= design.objective <= design.bound * (1 + 1e-5)
 
@@ -55,76 +75,66 @@ def test_optimum_on_three_values_equals_bisection(notion):
 @pytest.mark.parametrize("notion", BUDGETS)
 @pytest.mark.parametrize("loss", ["squared", "error-rate"])
 def test_design_is_certified_and_within_its_gap(notion, loss, tmp_path: Path):
-    design = wb.design(LINE, notion=notion, loss=loss, **BUDGETS[notion])
+    design = wb.design(TEN_ANSWERS, notion=notion, loss=loss, **BUDGETS[notion])
     assert design.private
     assert design.status == "optimal"
     assert design.bound <= design.objective * (1 + 1e-12)
     assert design.objective <= design.bound * (1 + 1e-5)
     design.save(tmp_path / "design.json")
-    proof = wb.check(tmp_path / "design.json")
-    assert proof.claim.notion.name == notion
-    assert proof.objective.name == loss
-    tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
-    done = subprocess.run(
-        [sys.executable, "-I", str(tool), str(tmp_path / "design.json")], capture_output=True
-    )
-    assert (done.returncode, b": proven: " in done.stdout) == (0, True)
-    tighter = {
-        "curve": {"curve": "0.5:0.09,1:0.005"},
-        "renyi": {"alpha": 4, "epsilon": "0.45"},
-        "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
-        "zcdp": {"rho": "0.09"},
-        "gdp": {"mu": "0.9"},
-    }[notion]
-    assert not design.privacy.meets(notion, **tighter)
+    certificate = wb.check(tmp_path / "design.json")
+    assert certificate.claim.notion.name == notion
+    assert certificate.objective.name == loss
+    command = [sys.executable, "-I", str(CHECKER), str(tmp_path / "design.json")]
+    process = subprocess.run(command, capture_output=True)
+    assert process.returncode == 0
+    assert b": proven: " in process.stdout
+    assert not design.privacy.meets(notion, **SMALLER_BUDGETS[notion])
 
 
 def test_curve_of_one_point_equals_dp():
-    both = [
-        wb.design(LINE, loss="squared", **{"notion": name} | max_loss)
-        for name, max_loss in (
-            ("curve", {"curve": [(1, "0.05")]}),
-            ("dp", {"epsilon": 1, "delta": "0.05"}),
-        )
-    ]
-    assert both[0].objective == pytest.approx(both[1].objective, rel=1e-9)
+    curve = wb.design(TEN_ANSWERS, loss="squared", notion="curve", curve=[(1, "0.05")])
+    dp = wb.design(TEN_ANSWERS, loss="squared", notion="dp", epsilon=1, delta="0.05")
+    assert curve.objective == pytest.approx(dp.objective, rel=1e-9)
 
 
 def test_optima_of_implied_notions_are_ordered():
-    """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP, which orders the optima."""
-    loss = {"loss": "squared"}
-    concentrated = wb.design(LINE, notion="zcdp", rho="0.125", **loss).objective
-    assert wb.design(
-        LINE, notion="renyi", alpha=2, epsilon="0.25", **loss
-    ).objective <= concentrated * (1 + 1e-7)
-    assert concentrated <= wb.design(LINE, notion="pure", epsilon="0.5", **loss).objective * (
-        1 + 1e-7
-    )
+    """Pure ε implies ε²/2-zCDP, and ρ-zCDP implies (2, 2ρ)-Rényi DP.
+
+    A notion that is implied has the smaller optimum.
+    """
+
+    def find_optimum(**options: object) -> float:
+        return wb.design(TEN_ANSWERS, loss="squared", **options).objective
+
+    pure = find_optimum(notion="pure", epsilon="0.5")
+    zcdp = find_optimum(notion="zcdp", rho="0.125")
+    renyi = find_optimum(notion="renyi", alpha=2, epsilon="0.25")
+    assert renyi <= zcdp * (1 + 1e-7)
+    assert zcdp <= pure * (1 + 1e-7)
 
 
-def test_constraints_vectors_and_directed_differences_are_supported():
+def test_a_design_with_user_constraints_is_private():
     design = wb.design(
-        LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]]
+        TEN_ANSWERS, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]]
     )
     assert design.private
-    vector = wb.design(
-        wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)]),
-        notion="renyi",
-        alpha="1.5",
-        epsilon=1,
-    )
-    assert vector.private
-    one_sided = wb.design(
-        wb.ModuloNoise(n=8, max_shift=2, directed=True), notion="gdp", mu=1, loss="squared"
-    )
-    both = wb.design(wb.ModuloNoise(n=8, max_shift=2), notion="gdp", mu=1, loss="squared")
-    assert one_sided.objective <= both.objective * (1 + 1e-6)
+
+
+def test_a_design_for_vectors_is_private():
+    question = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
+    assert wb.design(question, notion="renyi", alpha="1.5", epsilon=1).private
+
+
+def test_directed_differences_have_no_larger_loss():
+    options = {"notion": "gdp", "mu": 1, "loss": "squared"}
+    directed = wb.design(wb.ModuloNoise(n=8, max_shift=2, directed=True), **options)
+    symmetric = wb.design(wb.ModuloNoise(n=8, max_shift=2), **options)
+    assert directed.objective <= symmetric.objective * (1 + 1e-6)
 
 
 def test_session_answers_several_budgets():
-    with FAMILY.open_session(
-        FAMILY.make_request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")
-    ) as session:
+    request = FAMILY.make_request(TEN_ANSWERS, notion="renyi", alpha=2, epsilon=1, loss="squared")
+    with FAMILY.open_session(request) as session:
         errors = [session.design({"epsilon": Fraction(e)}).objective for e in ("0.25", "0.5", "1")]
         assert errors == sorted(errors, reverse=True)
         assert session.row({"epsilon": Fraction(1, 2)})["certified"]
@@ -133,14 +143,14 @@ def test_session_answers_several_budgets():
 
 
 def test_uncertified_designs_are_audited():
-    design = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", certify=False)
+    design = wb.design(TEN_ANSWERS, notion="zcdp", rho="0.1", loss="squared", certify=False)
     assert design.certificate is None
     assert design.objective == pytest.approx(design.bound, rel=1e-5)
     assert isinstance(design.private, bool)
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("options", "message"),
     [
         (("--notion", "zcdp"), "rho must be given for the notion zcdp"),
         (("--notion", "zcdp", "--rho", "0"), "rho must be a finite number > 0"),
@@ -191,16 +201,15 @@ def test_uncertified_designs_are_audited():
         (("--notion", "pdp"), "epsilon must be given"),
     ],
 )
-def test_invalid_requests_raise_one_sentence(capsys, more, message):
-    code, out, err = run(capsys, "design", "modulo", "--n", "6", "--max-shift", "1", *more)
-    assert (code, out) == (2, "")
+def test_invalid_requests_print_one_line(capsys, options, message):
+    code, out, err = run(capsys, "design", "modulo", "--n", "6", "--max-shift", "1", *options)
+    assert code == 2
+    assert out == ""
     assert message in err
     assert len(err.strip().splitlines()) == 1
 
 
 def test_command_line_prints_json(capsys):
-    import json
-
     code, out, err = run(
         capsys,
         "design",
@@ -224,11 +233,10 @@ def test_command_line_prints_json(capsys):
     assert np.all(np.array(design["pmf"]) > 0)
 
 
-LABELS = wb.Labels.uniform(0, 3)
-
-
 @pytest.mark.parametrize("notion", BUDGETS)
-def test_channels_support_the_same_notions(notion, tmp_path: Path):
+def test_a_channel_is_certified_and_has_no_larger_loss_with_fewer_neighbours(
+    notion, tmp_path: Path
+):
     design = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
     assert design.private
     assert design.objective <= design.bound * (1 + 1e-5)
@@ -237,21 +245,20 @@ def test_channels_support_the_same_notions(notion, tmp_path: Path):
     assert wb.check(tmp_path / "design.json").claim.notion.name == notion
     assert str(design)
     assert design.to_dict()["notion"] == notion
-    near = wb.design(
+    with_fewer_neighbours = wb.design(
         LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion]
     )
-    assert near.objective <= design.objective * (1 + 1e-6)
+    assert with_fewer_neighbours.objective <= design.objective * (1 + 1e-6)
 
 
 def test_channel_under_curve_of_one_point_equals_dp():
-    one = wb.design(LABELS, method="lp", notion="curve", curve=[(1, "0.05")])
-    assert one.objective == pytest.approx(
-        wb.design(LABELS, method="lp", notion="dp", epsilon=1, delta="0.05").objective, rel=1e-7
-    )
+    curve = wb.design(LABELS, method="lp", notion="curve", curve=[(1, "0.05")])
+    dp = wb.design(LABELS, method="lp", notion="dp", epsilon=1, delta="0.05")
+    assert curve.objective == pytest.approx(dp.objective, rel=1e-7)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"notion": "zcdp"}, "rho must be given"),
         ({"notion": "zcdp", "rho": 1, "method": "bins"}, "method must be lp"),
@@ -259,6 +266,6 @@ def test_channel_under_curve_of_one_point_equals_dp():
         ({}, "epsilon must be given"),
     ],
 )
-def test_invalid_channel_requests_raise(given, message):
+def test_invalid_channel_requests_raise(options, message):
     with pytest.raises(wb.InvalidRequest, match=message):
-        wb.design(LABELS, **{"method": "lp"} | given)
+        wb.design(LABELS, **{"method": "lp"} | options)
