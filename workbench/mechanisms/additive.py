@@ -1,5 +1,7 @@
 """Additive noise on a finite abelian group: an answer q is published as q + η modulo the group.
 
+Example: with answers modulo 10, the answer 8 and η = 3 give the output 1.
+
 Notation: the group is Z_{s_1} x ... x Z_{s_k} and has N elements; M is the set of differences of
 neighbouring answers; f is the law of the noise η. The masses of f are exact (`Distribution`), so
 the mechanism that is audited is also the one that is saved and sampled.
@@ -174,7 +176,7 @@ class AdditiveNoise(ShownMechanism):
 
     @property
     def is_one_sided(self) -> bool:
-        """Return whether a difference is in M without its negative."""
+        """Return whether M contains some difference without its negative."""
         differences = self.question.differences
         return not {*map(self.question.negate_shift, differences)} <= {*differences}
 
@@ -230,13 +232,14 @@ class AdditiveNoise(ShownMechanism):
         Raises:
             InvalidRequest: If x is no answer of the question, or count is negative.
         """
-        q = self.question
-        origin = (0,) * len(q.sizes) if x is None else q.read_answer(x)
-        noise = np.stack(
-            np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1
-        )
-        sums = (noise + np.array(origin)) % np.array(q.sizes)
-        return np.asarray(sums[:, 0] if q.is_scalar else sums, dtype=np.int64)
+        sizes = self.question.sizes
+        answer = (0,) * len(sizes) if x is None else self.question.read_answer(x)
+        positions = Sampler(self.masses, source).draw(count)
+        noise = np.stack(np.unravel_index(positions, sizes), axis=-1)
+        sums = (noise + np.array(answer)) % np.array(sizes)
+        if self.question.is_scalar:
+            sums = sums[:, 0]
+        return np.asarray(sums, dtype=np.int64)
 
     def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
         """Publish each of many true answers of a scalar query independently.

@@ -22,8 +22,8 @@ A mechanism may have further members, which are listed below. If it lacks one of
 that needs it is refused, or the feature is left out:
 
     can_publish_reals, real_law,   whether it publishes real inputs although it has finitely many
-    errors                         laws; their piecewise affine law; (mean, largest, where) of its
-                                   expected loss
+    errors                         laws; their piecewise affine law; the mean and the largest
+                                   expected loss, and an answer that has the largest one
     audit_size                     the size of an audit, where listing the comparisons is too slow
     not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
     certified_form()               the mechanism that a certificate holds instead of it
@@ -102,7 +102,8 @@ class Comparison:
 class Segment:
     """Inputs x in [low, high] with an affine law.
 
-    The law of x is (high - x)/(high - low) left + (x - low)/(high - low) right.
+    The law of x is (high - x)/(high - low) left + (x - low)/(high - low) right, where left and
+    right are the laws at the two ends.
     """
 
     low: Fraction
@@ -204,9 +205,10 @@ class Distances:
     """The distances of inputs.
 
     Attributes:
-        kind: "whole" or "real" for |x - x'|; "vector" for Σ |x_i - x'_i|; "listed" for 1 where
-            every two inputs are neighbours, else steps between neighbours.
-        coordinate_ranges: The smallest and the largest number of each coordinate.
+        kind: "whole" for |x - x'| of integers, "real" for |x - x'| of real numbers, "vector" for
+            Σ |x_i - x'_i|, "listed" for the number of steps from neighbour to neighbour.
+        coordinate_ranges: The smallest and the largest number of each coordinate; empty for kind
+            "listed".
         inputs: The inputs of kind "listed".
         max_distance: The largest distance.
     """
@@ -239,19 +241,19 @@ class Distances:
         return cls(kind, ((column.low, column.high),), max_distance=max_distance)
 
     def nearest_input(self, x: Any) -> Any:
-        """Return the input that is used for a value.
+        """Return the input nearest to a value: every coordinate is clipped into its range.
 
-        It moves no two values apart.
+        Clipping moves no two values further apart.
 
         Args:
-            x: A number, a vector, or an input of kind "listed".
+            x: A number, a vector, or an input of kind "listed", which is returned as it is.
         """
         if self.kind == "listed":
             return x
-        parts = np.atleast_1d(x).tolist()
+        coordinates = np.atleast_1d(x).tolist()
         clipped = []
-        for part, (low, high) in zip(parts, self.coordinate_ranges, strict=True):
-            clipped.append(min(max(part, low), high))
+        for coordinate, (low, high) in zip(coordinates, self.coordinate_ranges, strict=True):
+            clipped.append(min(max(coordinate, low), high))
         if self.kind == "real":
             return clipped[0]
         if self.kind == "whole":
@@ -283,6 +285,7 @@ class ColumnInputs:
     is_exact: bool = False
 
 
+# A (name, text) pair of reports on mechanisms with `is_one_sided`.
 ONE_SIDED_NOTE = (
     "note",
     "one-sided neighbours: real ones go both ways, and the other way was not compared",
@@ -541,15 +544,19 @@ def assign_budgets(
 
 
 def find_extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
-    """Find for each output the laws that give it most and least, decided exactly.
+    """Find for each output the laws with its largest and its smallest mass, exactly.
 
-    max_{y,y',o} M[y,o]/M[y',o] is among these pairs, so m ordered pairs decide the pure ε of all k
-    (k - 1). A pair of equal laws is left out, unless all are equal. Logarithms in floats leave few
-    laws for integers to decide.
+    The largest ratio of two masses of an output is among these pairs, so at most m ordered pairs
+    decide the pure ε of all k (k - 1).
 
     Args:
         laws: k laws on m outputs.
+
+    Returns:
+        The pairs (law with the largest mass, law with the smallest mass), sorted, without pairs of
+        one law. If no pair is left, the result is a pair of equal laws.
     """
+    # Floats select the few laws whose masses are compared exactly.
     logs = np.array([law.logs - math.log2(law.total) for law in laws])
     pairs = set()
     for j, column in enumerate(logs.T):
@@ -584,7 +591,7 @@ def compare_pairs(
     Args:
         laws: The laws by number.
         pairs: Ordered pairs of numbers of laws.
-        name: Number -> what stands behind the bar of Pr[output | input].
+        name: Number of a law -> the input in the text Pr[output|input] of reports.
 
     Returns:
         One comparison for each pair.

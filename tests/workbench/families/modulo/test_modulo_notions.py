@@ -32,7 +32,7 @@ BUDGETS = {
     "zcdp": {"rho": "0.1"},
     "gdp": {"mu": 1},
 }
-# Budgets that are at least five percent smaller.
+# Smaller budgets, under which the designs are not private.
 SMALLER_BUDGETS = {
     "curve": {"curve": "0.5:0.09,1:0.005"},
     "renyi": {"alpha": 4, "epsilon": "0.45"},
