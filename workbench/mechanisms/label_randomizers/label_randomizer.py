@@ -229,7 +229,7 @@ class LabelRandomizer:
         self.split = read_positive(split, "split")
         InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
         self.projection = projection
-        self.prior_epsilon = None
+        self.prior_epsilon: Fraction | None = None
         if epsilon_prior is not None:
             self.prior_epsilon = read_number(epsilon_prior, "epsilon_prior")
         if self.prior_epsilon is not None and not 0 < self.prior_epsilon < self.epsilon:
@@ -278,9 +278,10 @@ class LabelRandomizer:
             ),
         )
         mechanism = self.optimise(label_set, response_epsilon)
-        audited_rows = mechanism
         if isinstance(mechanism, RandomizedResponse):
             audited_rows = mechanism.audit_rows
+        else:
+            audited_rows = mechanism
         # The masses of one output are compared for every kind of label.
         for masses in zip(*audited_rows.rows, strict=True):
             if sign_exp(max(masses), min(masses), response_epsilon) > 0:
