@@ -306,13 +306,19 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
 
     It is a quadratic on [0, 1], and another one on [1, 2].
     """
-    inner_gap = np.maximum(1 - v, 0)
-    outer_gap = 2 - v
-    inner_tail = b * inner_gap + (a - b) * inner_gap**2 / 2 + (b + q * a) / 2
-    return (
-        np.where(v <= 1, inner_tail, q * a * (outer_gap - outer_gap**2 / 2) + b * outer_gap**2 / 2)
-        + q / 2
-    )
+    return np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
+
+
+def _first_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+    """Compute `tail` at 0 <= v <= 1 from the weights of f_t."""
+    gap = np.maximum(1 - v, 0)
+    return b * gap + (a - b) * gap**2 / 2 + (b + q * a) / 2 + q / 2
+
+
+def _second_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+    """Compute `tail` at 1 <= v <= 2 from the weights of f_t."""
+    gap = 2 - v
+    return q * a * (gap - gap**2 / 2) + b * gap**2 / 2 + q / 2
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
@@ -352,12 +358,12 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
         """Integrate from start to stop, 0 <= start <= stop <= 2, in the period that begins at 0."""
         integral = np.asarray(0.0)
         # The tail is a quadratic on each cell, so two Gauss-Legendre nodes are exact.
-        for cell in (0, 1):
+        for cell, tail_in_cell in enumerate((_first_cell, _second_cell)):
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
             middle = (begin + end) / 2
             half = (end - begin) / 2
             for node in (middle - half * _NODE, middle + half * _NODE):
-                integral = integral + half * _first_period(node, a, b, q)
+                integral = integral + half * tail_in_cell(node, a, b, q)
         return integral
 
     first = np.floor(low / 2)
