@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ from workbench.solvers.arrays import Pair, Positions, Vector
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
+    from threadpoolctl import ThreadpoolController
 
 # The value of outputs at which no law is private and unbiased.
 INFEASIBLE_VALUE = 1e6
@@ -276,7 +277,6 @@ def _descend(
         iterations: the largest number of iterations.
     """
     from scipy.optimize import Bounds, minimize  # slow to import
-    from threadpoolctl import threadpool_limits
 
     lowest_value = math.inf
     lowest_values: list[float] = []
@@ -295,7 +295,7 @@ def _descend(
                 raise StopIteration
 
     # The matrices are so small that threads would wait for each other.
-    with threadpool_limits(1, "blas"):
+    with find_thread_pools().limit(limits=1, user_api="blas"):
         minimize(
             evaluate,
             z,
@@ -305,6 +305,14 @@ def _descend(
             callback=stop,
             options={"maxiter": iterations, "ftol": _LIMITS.value_tolerance},
         )
+
+
+@cache  # Finding the loaded libraries takes as long as ten solves.
+def find_thread_pools() -> ThreadpoolController:
+    """Return the thread pools of the libraries that are loaded with SciPy."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)

@@ -194,8 +194,12 @@ class QuantizerProblem(Problem):
             raise Infeasible
         return answer
 
-    def search_outputs(self) -> QuantizerAnswer:
-        """Search for the outputs of least error of the exact LP. Raises Infeasible, NotProven."""
+    def search_outputs(self, *, has_bound: bool = True) -> QuantizerAnswer:
+        """Search for the outputs of least error of the exact LP. Raises Infeasible, NotProven.
+
+        Args:
+            has_bound: whether the answer has a lower bound for all outputs.
+        """
         answer = optimise_bins(
             self.levels,
             self.law_question,
@@ -206,7 +210,7 @@ class QuantizerProblem(Problem):
         if answer is None:
             raise Infeasible
         bound = None
-        if self.law_question.metric is None:
+        if has_bound and self.law_question.metric is None:
             bound = compute_output_bound(self.levels, self.law_question, self.reach)
         return replace(answer, bound=bound)
 

@@ -49,7 +49,11 @@ import numpy as np
 
 from workbench.exact.objects import Progress
 from workbench.families.quantizer.laws import LawQuestion, ignore_progress
-from workbench.families.quantizer.outputs import INFEASIBLE_VALUE, LocalOptimum
+from workbench.families.quantizer.outputs import (
+    INFEASIBLE_VALUE,
+    LocalOptimum,
+    find_thread_pools,
+)
 from workbench.mechanisms.quantization_error import compute_error, error_slope
 from workbench.models.quantizer.program import compute_odds
 from workbench.solvers.arrays import Pair, Vector
@@ -297,7 +301,6 @@ class _WindowDescent:
             The best value and its z; None if no point on the way has a private unbiased law.
         """
         from scipy.optimize import Bounds, minimize  # slow to import
-        from threadpoolctl import threadpool_limits
 
         best: list[tuple[float, Vector]] = []  # Empty, or the best (value, z) with a law so far.
         values: list[float] = []  # The best value after each iteration.
@@ -329,7 +332,7 @@ class _WindowDescent:
             "jac": lambda z: np.concatenate([compute_means(z.tobytes())[1], rows]),
         }
         # The matrices are so small that threads would wait for each other.
-        with threadpool_limits(1, "blas"):
+        with find_thread_pools().limit(limits=1, user_api="blas"):
             minimize(
                 evaluate,
                 z,

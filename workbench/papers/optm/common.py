@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from workbench.exact.numbers import read_number
 from workbench.exact.objects import Record
 from workbench.families.quantizer import limit
 from workbench.families.quantizer.certify import repair_quantizer
+from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.limit import Limit
+from workbench.families.quantizer.problem import QuantizerProblem
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -98,7 +100,14 @@ def design_quantizer(
     """
     parameters: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
     question = Quantization(**parameters, density=density or uniform_density())
-    quantizer: Quantizer = design(question, epsilon=epsilon, **options).mechanism
+    quantizer: Quantizer
+    if isinstance(outputs, str) or "method" in options:
+        quantizer = design(question, epsilon=epsilon, **options).mechanism
+        return quantizer
+    # A design would also compute a lower bound for all outputs, which is not used here.
+    problem = QuantizerProblem(FAMILY.make_request(question, epsilon=epsilon, **options))
+    answer = problem.answer_by(partial(problem.search_outputs, has_bound=False))
+    quantizer, *_ = problem.repair(answer)
     return quantizer
 
 
