@@ -1,18 +1,17 @@
 """Read and write columns of a CSV file. Every error about a cell names its line.
 
-Whether the first row is a header is decided from how the columns are selected and from that row
-alone:
+If the user does not say whether the first row is a header (`header` is None), this is decided from
+the selection of the columns and from the first row alone:
 
-    selected by a name of the first row     It is a header. If every cell of the row could be a
-                                            value, the user must say so.
-    selected by number                      It is a header if the cell there is a text that is no
-                                            number, and no header if every cell could be a value. In
-                                            other cases the user must say which it is: "31 kg" and
-                                            "#N/A" may be names or damaged values.
+    columns are selected   first row                                       decision
+    by name                some cell cannot be a value                     header
+    by number              every cell could be a value                     no header
+    by number              the selected cells are texts such as "age"      header
+    otherwise              for example "31 kg" or "#N/A" in a selected     error: the user must say
+                           cell, or a name that is also a column number    whether it is a header
 
-The user must also say it if a name in the first row is also the number of a column. A header that
-is taken for a row is a person who does not exist. A row that is taken for a header is published
-unchanged.
+The decision matters for privacy. A header that is taken for a row adds a person who does not exist.
+A row that is taken for a header is published unchanged.
 """
 
 from __future__ import annotations
@@ -37,20 +36,26 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Flags, Vector
 from workbench.exact.numbers import parse_rational
 
+# Programs write these texts for missing values.
 _MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
-# Programs write these texts for missing values, here without the marks around them.
+# A first row with one of these texts may be a row of data. Marks such as "#" are stripped before.
 _ODD_VALUES = _MISSING | frozenset(
     ("n/d", "n.d.", "nd", "nv", "nat", "div/0", "unknown", "true", "false")
 )
-_QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)  # Not "2nd visit".
-_GROUPED_DIGITS = re.compile(r"\d[,'\s\xa0\u202f]\d")  # A decimal comma, or digits in groups.
+# A text that begins with a number, such as "31 kg" or "<5", but not with an ordinal: "2nd visit".
+_QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)
+# A decimal comma ("1,5"), or digits in groups ("1 000").
+_GROUPED_DIGITS = re.compile(r"\d[,'\s\xa0\u202f]\d")
 _MAX_PLAIN_DIGITS = 18  # Integers of fewer digits are read without the general parser.
 _MAX_POSITION_DIGITS = 10  # A text of fewer digits may be the number of a column.
 _SHOWN_CHARACTERS = 60  # A message shows at most this many characters of a cell or row.
 
 
 def _parse_float_cell(cell: str) -> float:
-    """Return the number of a cell, or NaN. Python's 1_000 and full-width digits are no numbers."""
+    """Return the number of a cell, or NaN for a text that is no number.
+
+    `float` also accepts "1_000" and full-width digits. These are NaN here.
+    """
     try:
         if cell.isascii() and "_" not in cell:
             return float(cell)
@@ -60,7 +65,7 @@ def _parse_float_cell(cell: str) -> float:
 
 
 def _parse_exact_cell(cell: str) -> int | Fraction | None:
-    """Return the exact number of a cell, or None for one of more than 5000 digits."""
+    """Return the exact number of a numeric cell, or None if it has more than 5000 digits."""
     digits = cell.strip()
     if len(digits) < _MAX_PLAIN_DIGITS and digits.removeprefix("-").isdecimal():
         return int(digits)
@@ -68,13 +73,13 @@ def _parse_exact_cell(cell: str) -> int | Fraction | None:
 
 
 def _could_be_value(cell: str) -> bool:
-    """Return whether a cell of the first row may be a value in any notation, or a missing one."""
+    """Return whether a cell may be a value: a number, a missing value, or a text of no letters."""
     text = cell.strip()
     return is_number(text) or text.lower() in _MISSING or not any(map(str.isalpha, text))
 
 
 def _could_be_odd_value(cell: str) -> bool:
-    """Return whether a cell of the first row may be no number and yet a value: "31 kg", "#N/A"."""
+    """Return whether a cell may be a damaged value or a number with a unit: "#N/A", "31 kg"."""
     text = cell.strip()
     # Spreadsheets write errors as #VALUE! and #NAME?.
     is_error = text.startswith("#") and text.endswith(("!", "?"))
@@ -90,7 +95,7 @@ class CsvTable:
         file: Name of the file.
         rows: All rows, which have the same width.
         lines: Line of the file in which each row begins.
-        header: Whether the first row holds names.
+        header: Whether the first row contains the names of the columns.
         multiline: Whether cells may contain line breaks.
     """
 
@@ -109,21 +114,21 @@ class CsvTable:
         header: bool | None = None,
         multiline: bool = False,
     ) -> tuple[CsvTable, list[CsvColumn]]:
-        """Read a table and select columns.
+        """Read a whole file and select some of its columns.
 
         Args:
             path: Path of the file.
-            columns: Names in the header, or numbers counted from 1. None stands for the only
-                column.
-            header: Whether the first row holds names. None: see the module header.
+            columns: Names in the header, or numbers such as "2", counted from 1. None stands for
+                the only column.
+            header: Whether the first row is a header. None: decided as the module header says.
             multiline: Whether line breaks inside quoted cells are accepted.
 
         Returns:
-            The table, and the selected columns.
+            The table, and the selected columns in the given order.
 
         Raises:
             InvalidRequest: The file cannot be read or is empty, a column is unknown, rows have
-                different widths, or the first row may be a header or not.
+                different widths, or it is unclear whether the first row is a header.
             CorruptFile: The file is too large, or is no CSV.
         """
         rows, lines = read_rows(path, multiline=multiline)
@@ -152,7 +157,7 @@ class CsvTable:
 
     @property
     def multiline_cell_count(self) -> int:
-        """Return the number of cells with line breaks."""
+        """Return the number of cells that contain line breaks."""
         if not self.multiline:
             return 0
         count = 0
@@ -161,10 +166,10 @@ class CsvTable:
         return count
 
     def _refuse_hidden_rows(self, positions: Sequence[int]) -> None:
-        """Refuse a cell with line breaks that may contain rows, which an unclosed quote causes.
+        """Refuse a cell with line breaks if one of its lines looks like a row of the table.
 
-        A line inside a cell may be a row if it has enough commas, and a number for a selected
-        column. Raises InvalidRequest.
+        Such a cell is the result of an unclosed quote. A line looks like a row if it has as many
+        cells as the table, and a number in a selected column. Raises InvalidRequest.
         """
         if not self.multiline_cell_count:
             return
@@ -186,7 +191,7 @@ class CsvTable:
         return len(self.rows[0])
 
     def describe_row(self, index: int) -> str:
-        """Return the name of a row in errors: its line in the file.
+        """Describe a row in errors: "line 3 of people.csv".
 
         Args:
             index: Number of the row in the body, counted from 0.
@@ -196,14 +201,15 @@ class CsvTable:
     def replace_columns(
         self, positions: Sequence[int], numbers: dict[int, npt.NDArray[Any]]
     ) -> list[list[str]]:
-        """Return the rows of some columns, with new numbers in some of them.
+        """Build a table of the copied columns and of columns with new numbers.
 
         Args:
-            positions: Positions of columns that are copied.
-            numbers: New numbers of a column by its position. Shape (rows,) each.
+            positions: Positions of the columns that are copied, counted from 0.
+            numbers: New numbers by the position of their column. Shape (rows,) each. They replace
+                a copied column of the same position.
 
         Returns:
-            All rows, with the header, and with the columns in the order of the table.
+            Cells of each row, with the header if there is one. The columns keep their order.
         """
         columns = []
         for position in sorted({*positions, *numbers}):
@@ -239,7 +245,7 @@ class CsvColumn:
         Args:
             path: Path of the file.
             column: Name in the header, or number counted from 1. None stands for the only column.
-            header: Whether the first row holds names. None: see the module header.
+            header: Whether the first row is a header. None: decided as the module header says.
 
         Raises:
             InvalidRequest, CorruptFile: As `CsvTable.read`.
@@ -248,7 +254,7 @@ class CsvColumn:
 
     @property
     def name(self) -> str:
-        """Return the name in the header, or "column" and its number."""
+        """Return the name in the header, or a text such as "column 2" without a header."""
         if self.table.header:
             return self.table.rows[0][self.position].strip()
         return f"column {self.position + 1}"
@@ -259,13 +265,13 @@ class CsvColumn:
         return [row[self.position] for row in self.table.body]
 
     def numbers(self, max_size: float = sys.float_info.max) -> Vector:
-        """Return the column as finite numbers. Shape (rows,).
+        """Return the column as finite floats. Shape (rows,).
 
         Args:
             max_size: Largest accepted absolute value.
 
         Raises:
-            InvalidRequest: A cell is no such number.
+            InvalidRequest: A cell is no finite number, or its absolute value is too large.
         """
         values = np.array([_parse_float_cell(cell) for cell in self.cells])
         is_wrong = ~(np.abs(values) <= max_size)
@@ -280,7 +286,7 @@ class CsvColumn:
         return values
 
     def exact_numbers(self) -> npt.NDArray[np.object_]:
-        """Return the exact integers and Fractions. Shape (rows,). Raises InvalidRequest."""
+        """Return the column as exact ints and Fractions. Shape (rows,). Raises InvalidRequest."""
         self.numbers()
         values = np.empty(len(self.table.body), dtype=object)
         values[:] = [_parse_exact_cell(cell) for cell in self.cells]
@@ -289,12 +295,14 @@ class CsvColumn:
         return values
 
     def refuse_rows(self, is_wrong: Flags, constraint: str, hint: str = "") -> None:
-        """Raise InvalidRequest if some rows are wrong. It names the first one and their number.
+        """Raise InvalidRequest if some rows are wrong.
+
+        The error shows the first wrong row, and counts the wrong rows.
 
         Args:
             is_wrong: Whether each row is wrong. Shape (rows,).
-            constraint: What the cell must be.
-            hint: What the user may do. Empty for no hint.
+            constraint: What the cells must be, such as "a finite number".
+            hint: How the user can correct the cell. Empty for no hint.
         """
         wrong_rows = np.flatnonzero(is_wrong)
         if not wrong_rows.size:
@@ -331,13 +339,13 @@ def read_column(
     *,
     header: bool | None = None,
 ) -> Vector:
-    """Read one column of a UTF-8 CSV file as finite numbers. Shape (rows,).
+    """Read one column of a UTF-8 CSV file as finite floats. Shape (rows,).
 
     Args:
         path: Path of the file.
         column: Name in the header, or number counted from 1. None stands for the only column.
         max_size: Largest accepted absolute value.
-        header: Whether the first row holds names. None: see the module header.
+        header: Whether the first row is a header. None: decided as the module header says.
 
     Raises:
         InvalidRequest, CorruptFile: As `CsvTable.read` and `CsvColumn.numbers`.
@@ -346,25 +354,30 @@ def read_column(
 
 
 def list_with_integers(values: npt.NDArray[Any]) -> list[Any]:
-    """List published values, with whole floats as integers: 1 is published as 1, not as 1.0.
+    """List numbers for publication. Whole floats become ints, so that 1.0 is published as 1.
 
     Args:
         values: Numbers. Shape (n,).
     """
-    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
+    numbers = []
+    for number in values.tolist():
+        is_whole_float = isinstance(number, float) and number.is_integer()
+        numbers.append(int(number) if is_whole_float else number)
+    return numbers
 
 
 def read_two_names(text: str, path: Path) -> list[str]:
     """Read the names of two columns from a text such as "x,y".
 
-    A name that contains a comma must be quoted, or stand in the first row.
+    A name that contains a comma is quoted. Quotes are not needed if only one way to split the text
+    gives two columns of the file.
 
     Args:
         text: Two names or numbers of columns, separated by a comma.
         path: Path of the CSV file.
 
     Raises:
-        InvalidRequest: The text has not two names.
+        InvalidRequest: The text does not consist of two names.
     """
     first_row = [cell.strip() for cell in (read_rows(path).cells or [[]])[0]]
     names = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
@@ -412,30 +425,28 @@ def _locate_columns(
     if header is not None:
         return positions, header
     selected_by_name = [c for c in columns if c is not None and c.strip() in names]
-    for column in selected_by_name:
-        if _is_position(column.strip(), len(first_row)):
-            _refuse_unclear_header(
-                f"{file}, in which {column} is a name of the first row and the number of a column"
-            )
     could_be_values = [*map(_could_be_value, first_row)]
-    if selected_by_name and all(could_be_values):
-        _refuse_unclear_header(f"{file}, of whose first row every cell could be a value")
     if selected_by_name:
+        for column in selected_by_name:
+            if _is_position(column.strip(), len(first_row)):
+                _refuse_unclear_header(
+                    f"{file}, in which {column} is a name of the first row and the number of a "
+                    "column"
+                )
+        if all(could_be_values):
+            _refuse_unclear_header(f"{file}, of whose first row every cell could be a value")
         return positions, True
-    selected_kinds = {could_be_values[position] for position in positions}
-    has_odd_value = False
-    for position in positions:
-        is_odd = _could_be_odd_value(first_row[position]) and not could_be_values[position]
-        has_odd_value = has_odd_value or is_odd
-    is_all_text = selected_kinds == {False}
-    if (not is_all_text and not all(could_be_values)) or has_odd_value:
+    if all(could_be_values):
+        return positions, False
+    selected_cells = [first_row[position] for position in positions]
+    if any(_could_be_value(cell) or _could_be_odd_value(cell) for cell in selected_cells):
         shown_row = ",".join(first_row)[:_SHOWN_CHARACTERS]
         _refuse_unclear_header(f"{file}, whose first row is {shown_row}")
-    return positions, is_all_text
+    return positions, True
 
 
 def _refuse_unclear_header(got: str) -> None:
-    """Refuse a first row that may be a header or not. Raises InvalidRequest."""
+    """Refuse a first row that may or may not be a header. Raises InvalidRequest."""
     must(
         "input",
         "given with --header or --no-header, or begin with a row that can be nothing but names",
@@ -444,9 +455,9 @@ def _refuse_unclear_header(got: str) -> None:
 
 
 def _find_column(column: str | None, names: list[str], width: int, file: str) -> int:
-    """Return the position of a selected column. Raises InvalidRequest.
+    """Return the position of a selected column, counted from 0. Raises InvalidRequest.
 
-    `names` are the names of the first row, or empty if it is no header.
+    `names` contains the cells of the first row. It is empty if the first row is no header.
     """
     if column is None:
         if width != 1:
@@ -455,16 +466,16 @@ def _find_column(column: str | None, names: list[str], width: int, file: str) ->
     if not isinstance(column, str):
         must("column", "a name, or a number from 1 as text", repr(column))
     stripped_name = column.strip()
-    numbers = [str(number) for number, name in enumerate(names, 1) if name == stripped_name]
-    if len(numbers) == 1:
-        return int(numbers[0]) - 1
+    matches = [str(number) for number, name in enumerate(names, 1) if name == stripped_name]
+    if len(matches) == 1:
+        return int(matches[0]) - 1
     if _is_position(stripped_name, width):
         return int(stripped_name) - 1
-    if numbers:
-        count = len(numbers)
+    if matches:
+        count = len(matches)
         must(
             "column",
-            f"one of {' and '.join(numbers)}, by number: {file} has {count} columns {column}",
+            f"one of {' and '.join(matches)}, by number: {file} has {count} columns {column}",
             column,
         )
     choices = f"1 to {width}, as it has no header"

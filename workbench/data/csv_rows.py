@@ -1,12 +1,12 @@
-"""Split the text of a CSV file into cells, with every character accounted for (RFC 4180).
+"""Split the text of a CSV file into cells strictly, by the grammar of RFC 4180.
 
-    row     cell , cell , ... , cell          one line, ended by LF, CRLF, or CR throughout
+    row     cell , cell , ... , cell          one line; all lines end with LF, CRLF or CR
     cell    "any text, "" for a quote"        or a text without quotes, commas and line breaks
 
-A lenient reader takes a stray quote for the beginning of a cell that contains the rows below it.
-These rows are then missing in a column that is read, and are copied unchanged with other columns.
-This reader refuses any other form and names the line. A line break inside a cell is an error unless
-it is explicitly accepted.
+A text of any other form is an error that names the line. The reason is privacy: a lenient reader
+takes a stray quote for the beginning of a long cell, which swallows the rows below it. The persons
+of these rows are then not protected: their rows are copied unchanged as a part of this cell. A line
+break inside a cell is an error unless the caller accepts it (`multiline`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from workbench.errors import CorruptFile, must
 
-# These are control characters such as a zero byte, characters that some readers take for the end of
-# a line, and a second byte order mark.
+# Control characters such as a zero byte, characters that some programs take for the end of a line,
+# and the byte order mark are in no text. A file that contains one of them is refused.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
 _QUOTED = re.compile('"[^"]*"')
+# Group 1 is the text of a quoted cell, group 2 another cell, and group 3 a comma or the end.
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
 SEPARATOR_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN_CHARACTERS = 40  # A message shows at most this many characters of a cell.
@@ -30,7 +31,7 @@ class CsvRows(NamedTuple):
 
     Attributes:
         cells: Cells of each row.
-        lines: Number of the line in which each row begins.
+        lines: Number of the line in which each row begins, counted from 1.
     """
 
     cells: list[list[str]]
@@ -38,7 +39,7 @@ class CsvRows(NamedTuple):
 
 
 def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
-    """Split the text of a CSV file into cells. Blank lines at its end are no rows.
+    """Split the text of a CSV file into cells. Blank lines at its end are dropped.
 
     Args:
         text: The whole file, without a byte order mark.
@@ -46,8 +47,8 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
         multiline: Whether line breaks inside quoted cells are accepted.
 
     Raises:
-        CorruptFile: A character belongs to no cell. The error names its line.
-        InvalidRequest: Another character separates the cells.
+        CorruptFile: A line does not have the form of the module header. The error names it.
+        InvalidRequest: The cells are separated by semicolons, tabs or bars.
     """
     newline = "\r"
     if "\n" in text:
@@ -81,8 +82,8 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
 def _refuse_separator(lines: list[str], file: str) -> None:
     """Refuse a file whose cells are separated by another character than the comma.
 
-    Such a character occurs equally often in every line. Otherwise a decimal comma in every row
-    would be taken for the separator. Raises InvalidRequest.
+    A separator is a semicolon, tab or bar that occurs equally often in every line, at least once.
+    In such a file, decimal commas would be read as separators. Raises InvalidRequest.
     """
     if not lines:
         return
@@ -97,7 +98,10 @@ def _refuse_separator(lines: list[str], file: str) -> None:
 
 
 def _split_row(row: str, place: str, *, multiline: bool) -> list[str]:
-    """Split one row into cells. An empty line has none. Raises CorruptFile."""
+    """Split one row into cells. An empty line has no cells. Raises CorruptFile.
+
+    `place` names the row in errors, such as "line 3 of people.csv".
+    """
     if not row:
         return []
     if '"' not in row and "\r" not in row:
@@ -120,7 +124,7 @@ def _split_row(row: str, place: str, *, multiline: bool) -> list[str]:
 
 
 def _explain_bad_cell(row: str, start: int) -> str:
-    """Return a clause that says why no cell begins at a place of a row."""
+    """Explain in a clause why the text from the index `start` of a row is no cell."""
     if "\r" in row:
         return "it holds a carriage return that ends no line"
     if row[start] == '"':

@@ -1,14 +1,15 @@
-"""Read the groups of answers and the shifts (differences of neighbours) of modular noise.
+"""Read the groups and shifts of modular noise, which is added modulo the sizes of the group.
 
-The group is Z_s1 x ... x Z_sk, and s1, ..., sk are its sizes.
+The answers are the elements of a group Z_s1 x ... x Z_sk with the sizes s1, ..., sk. A shift is a
+difference of two neighbouring answers.
 
     accepted                                 read as
     n                                        sizes (n + 1,): the answers 0..n of a scalar query
-    sizes: "5x5", list, array                orders of the cyclic factors
+    sizes: "5x5", list, array                the sizes: (5, 5)
     shifts: "1,2,3", list, array, column     integers, for a scalar query
     shifts: "0,1;1,0", list of tuples        tuples of integers, for a vector query
 
-Parts of a text that spell no integer stay texts, so that an error can show them.
+A part of a text that is no integer stays a text. The question refuses it later, and shows it.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ from workbench.data.plain import is_integer, read_integer, read_integer_text, re
 from workbench.errors import must
 
 MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
-MAX_FACTORS = 32  # More cyclic factors are refused: NumPy's arrays have no more axes.
+MAX_FACTORS = 32  # More sizes are refused: older NumPy versions allow at most 32 axes.
 _SIZES_CONSTRAINT = "a list of integers >= 1"
 _SHIFTS_CONSTRAINT = "a list of shifts"
 
 
 def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
-    """Read the orders of the cyclic factors of a group.
+    """Read the sizes of a group.
 
     Args:
         n: The largest answer of a scalar query. None if sizes are given.
-        sizes: Orders as a text or in a container. None if n is given.
+        sizes: Sizes as a text or in a container. None if n is given.
 
     Returns:
-        Sizes of the cyclic factors.
+        Sizes of the cyclic factors, integers >= 1.
 
     Raises:
-        InvalidRequest: They are no integers, or the group is too small or too large.
+        InvalidRequest: A size is no integer >= 1, there are more than MAX_FACTORS sizes, or their
+            product is not in 2..MAX_ORDER.
     """
     if n is not None:
         return (read_integer(n, "n", 1, MAX_ORDER - 1) + 1,)

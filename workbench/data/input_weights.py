@@ -1,13 +1,14 @@
-"""Read how often each input of a mechanism occurs, for the mean of its expected loss.
+"""Read how often each input of a mechanism occurs. `audit` weighs the expected losses with it.
 
     accepted                          read as
     mapping {input: weight}           weights >= 0, not all 0
-    Series of `value_counts()`        the same: its index are the inputs
-    list, array, Series, one column   how often every number occurs
-    array or table of columns         how often every row occurs
-    CSV of one column                 how often every number occurs
+    Series of `value_counts()`        the same: its index contains the inputs
+    list, array, Series, one column   the weight of a number is its count: [0, 3, 3] is {0: 1, 3: 2}
+    array or table of columns         the inputs are the rows, and their weights are counts
+    CSV of one column                 the weight of a number is its count
 
-Inputs are found by value, within the rounding of floats (`workbench.data.tolerance`).
+Data are matched to the inputs of the mechanism by value, within the rounding of floats
+(`workbench.data.tolerance`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.numbers import ZERO, read_positive
 
-Weights = dict[Any, Fraction]  # Weight by input, as it was given.
+Weights = dict[Any, Fraction]  # Weights by input. The inputs are objects as the user gave them.
 
 
 def read_data_file(data: Any) -> Any:
@@ -54,10 +55,10 @@ def read_input_weights(data: Any) -> tuple[Weights, str]:
         data: A form of the module header.
 
     Returns:
-        Weight by input, and a description of the data.
+        Weights by input, and a description such as "a column of 4 inputs".
 
     Raises:
-        InvalidRequest: The data have no such form.
+        InvalidRequest: The data have no form of the module header.
     """
     if isinstance(data, Mapping):
         weights = {x: read_positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
@@ -72,7 +73,10 @@ def read_input_weights(data: Any) -> tuple[Weights, str]:
     column = read_floats(data, "data", "a column of numbers", column=True)
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
         must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
-    rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]
+    if column.ndim:
+        rows = column.reshape(len(column), -1).tolist()
+    else:
+        rows = [[float(column)]]
     counts = Counter(row[0] if len(row) == 1 else tuple(row) for row in rows)
     weights = {x: Fraction(count) for x, count in counts.items()}
     return weights, f"a column of {len(rows)} inputs"
@@ -91,7 +95,7 @@ def align_input_weights(
         shown_inputs: The same inputs as errors show them. Length k.
 
     Raises:
-        InvalidRequest: A weight belongs to none of the inputs.
+        InvalidRequest: A weight belongs to no input of the mechanism.
     """
     index = PointIndex([read_point(x, "an input") for x in inputs])
     ordered_weights = [ZERO] * len(inputs)
@@ -128,7 +132,7 @@ def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> li
         answers: Answers of the question. Length k. An answer that does not occur has the count 0.
 
     Raises:
-        InvalidRequest: A number is no answer.
+        InvalidRequest: A number of the data is not among the answers.
     """
     index = PointIndex(answers)
     ordered_counts = [0] * len(answers)

@@ -1,4 +1,4 @@
-"""Read the intervals and bins of a request, and real inputs within an interval."""
+"""Read intervals ("0..200"), the bins of a quantizer, and real inputs within an interval."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_half_width(c: Any) -> Fraction:
         c: A number from 1e-100 to 1e100.
 
     Raises:
-        InvalidRequest: c is no such number.
+        InvalidRequest: c is no number in this range.
     """
     half_width = read_positive(c, "c")
     if not 1 / Fraction(MAX_INPUT_SIZE) <= half_width <= MAX_INPUT_SIZE:
@@ -42,7 +42,7 @@ def read_half_width(c: Any) -> Fraction:
 
 
 def read_rationals(values: Any, name: str) -> Rationals:
-    """Read numbers as the exact rationals that they are. Floats are binary fractions.
+    """Read numbers as exact rationals. A float means its binary fraction, not its decimal.
 
     Args:
         values: Finite numbers in any container.
@@ -72,25 +72,28 @@ def read_real_input(
 ) -> Fraction:
     """Read an input of a mechanism on [low, high].
 
-    A string is the decimal that it spells. A float is a binary fraction, or the knot whose nearest
-    float it is.
+    A text means the decimal that it spells. A float means a knot if it is the nearest float of the
+    knot. Otherwise it means its binary fraction.
 
     Args:
         x: A number, or a text that spells one.
         low: Smallest input.
         high: Largest input.
-        knots: Knots of the mechanism.
+        knots: Inputs at which the laws of the mechanism are tabulated exactly.
         name: Name of the input in errors.
 
     Raises:
         InvalidRequest: The input is no number in the interval.
     """
-    value = read_number(x, name) if isinstance(x, str) else read_rationals([x], name)[0]
+    if isinstance(x, str):
+        exact_input = read_number(x, name)
+    else:
+        exact_input = read_rationals([x], name)[0]
     if isinstance(x, float):
-        value = next((knot for knot in knots if float(knot) == x), value)
-    if not low <= value <= high:
+        exact_input = next((knot for knot in knots if float(knot) == x), exact_input)
+    if not low <= exact_input <= high:
         must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
-    return value
+    return exact_input
 
 
 def read_range(value: Any, name: str = "range") -> RationalPair:
@@ -101,7 +104,7 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: The value is no such range.
+        InvalidRequest: The value is not of this form, or LOW >= HIGH.
     """
     ends = value
     if isinstance(value, str):
@@ -116,7 +119,9 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
 
 
 def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
-    """List the ends of "LOW..HIGH" or of a container. Ends that are no integers are not changed.
+    """List the ends of "LOW..HIGH", or the entries of a container, as ints.
+
+    Entries that are no integers are returned unchanged. The caller refuses them.
 
     Args:
         value: The text or the container.
@@ -124,7 +129,7 @@ def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
         constraint: What the range must be, in errors.
 
     Raises:
-        InvalidRequest: The value has no entries.
+        InvalidRequest: The value is neither a text nor a list.
     """
     ends = value
     if isinstance(value, str):
@@ -165,16 +170,17 @@ def format_range(ends: RationalPair) -> str:
 def read_bins(
     bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0
 ) -> Rationals:
-    """Read the bins B_1 < ... < B_m, the outputs of a quantizer. There are at least two.
+    """Read the bins B_1 < ... < B_m, which are the outputs of a quantizer.
 
     Args:
         bins: Numbers, or a string such as "-3,-0.5,0.5,3".
         c: Half the width of the inputs [middle - c, middle + c].
-        cover: Whether B_1 and B_m must be at or outside the ends of the inputs.
+        cover: Whether B_1 <= middle - c and B_m >= middle + c are required.
         middle: Middle of the inputs.
 
     Raises:
-        InvalidRequest: The bins are not increasing, or do not cover the inputs.
+        InvalidRequest: There are fewer than two bins, they are not increasing, or they do not cover
+            the inputs.
     """
     if isinstance(bins, str):
         parts: Any = bins.split(",")
@@ -206,7 +212,7 @@ def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
         clip: Whether inputs outside are moved to the nearest end. Otherwise they are errors.
 
     Raises:
-        InvalidRequest: A value is no such number.
+        InvalidRequest: A value is no finite number, or is outside without `clip`.
     """
     values = read_floats(x, "x", column=True)
     is_infinite = ~np.isfinite(values)
