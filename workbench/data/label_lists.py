@@ -5,9 +5,11 @@
     "0,1,5"                          numbers in any order
     CSV of one column                numbers in any order
     CSV of two columns               numbers in any order, and their weights
-    list, array, Series, table       numbers in increasing order; float32 means what it shows
+    list, array, Series, table       numbers in increasing order; a float32 means the decimal that
+                                     is printed for it
 
-The labels of a text or a file may come in any order; weights that are given apart follow it.
+A text or a file may list the labels in any order. A separate list of weights then has this order,
+too, and `LabelList.order` puts it into increasing order.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from workbench.exact.numbers import parse_rational, read_number, read_positive
 from workbench.io.files import names_file
 
 MAX_LABELS = 50_000_000  # More labels are refused: an array of their floats has 400 MB.
-_MAX_EXACT_INTEGER = 1 << 53  # Quotients of smaller integers are correctly rounded.
+# Ranges with a larger integer end are refused: their floats would not be correctly rounded.
+_MAX_EXACT_INTEGER = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,10 @@ class LabelList:
     """Labels as a text or file lists them.
 
     Attributes:
-        values: Labels in increasing order. A label may still occur twice.
-        weights: Weight of each label. None without weights.
-        order: Position of each label in the list. None for an increasing list.
+        values: Labels in increasing order. Duplicates are refused later, by the question.
+        weights: Weight of each label, in the order of `values`. None without weights.
+        order: Position in the text or file of each label of `values`. Example: (1, 0) for "5,1".
+            None if the text or file lists the labels in increasing order.
     """
 
     values: Sequence[float] | Vector
@@ -102,10 +106,10 @@ def read_label_file(path: Path | str) -> LabelList:
 def read_label_values(values: Any) -> Vector:
     """Read labels from a container as floats. Shape as the container.
 
-    The order of the labels is checked by the question.
+    The question checks later that the labels are increasing.
 
     Args:
-        values: Numbers. float32 means the decimal that it shows.
+        values: Numbers. A float32 means the decimal that is printed for it.
 
     Raises:
         InvalidRequest: A label is no number.
@@ -130,7 +134,10 @@ def _read_range(text: str) -> Vector:
 
 
 def _order_of(listed_values: Sequence[Any]) -> tuple[int, ...] | None:
-    """Return the positions of the values in increasing order, or None for an increasing list."""
+    """Return the positions of the values from the smallest to the largest value.
+
+    None if the list is increasing. Example: [5, 1] -> (1, 0).
+    """
     order = tuple(sorted(range(len(listed_values)), key=listed_values.__getitem__))
     if order == tuple(range(len(listed_values))):
         return None

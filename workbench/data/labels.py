@@ -3,11 +3,13 @@
 | axis                                    | read as                                               |
 |-----------------------------------------|-------------------------------------------------------|
 | labels that are the answers, any order  | every value belongs to the answer that labels it      |
-| 0, 1, ..., n-1 in this order            | positions, as of a list                               |
+| 0, 1, ..., n-1 in this order            | positions, as in a list                               |
 | anything else                           | an error that names the labels that differ            |
 
-The index of a column of data (one row a person) has no meaning and is ignored, if the caller says
-so. Labels that are numbers match answers within the rounding of floats
+Example: a Series with the values 0.7, 0.3 and the index 1, 0 is [0.3, 0.7] for the answers 0, 1.
+
+Columns of data (one row for each person) are read without this module, because their index has no
+meaning. Labels that are numbers match answers within the rounding of floats
 (`workbench.data.tolerance`).
 """
 
@@ -32,9 +34,10 @@ class LabelledTuple(tuple[Any, ...]):
     """A tuple of values or rows, with the labels under which they were given.
 
     Attributes:
-        labels: Labels of the entries. None if they are positions.
-        columns: Labels of the entries of every row. None if they are positions.
-        of_file: Whether it has all cells of a CSV file, whose first row and column may be labels.
+        labels: Labels of the entries. None if the entries are in order already.
+        columns: If the entries are rows, the labels of the columns. None as for `labels`.
+        of_file: Whether the rows are all rows of a CSV file. Its first row and its first column
+            may then contain labels.
     """
 
     labels: list[Any] | None = None
@@ -47,7 +50,7 @@ class LabelledTuple(tuple[Any, ...]):
 
         Args:
             values: A list, an array, a Series, a data frame or another container.
-            entries: Its entries, or rows.
+            entries: The entries or rows of the container.
         """
         labelled = cls(entries)
         labelled.labels = get_row_labels(values)
@@ -151,8 +154,8 @@ def align_entries(
         answers: Exact numbers, texts or tuples of these. Length n.
         name: Name of the entries in errors.
         points_name: Name of the answers in errors.
-        lacking_is_zero: Whether the user may have meant 0 for answers without a label. The error
-            then says how to write that.
+        lacking_is_zero: Whether answers without a label may mean 0. They are still an error, but
+            the error says how to add the zeros.
 
     Returns:
         The entries in the order of the answers.
@@ -203,11 +206,11 @@ def _are_positions(labels: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Axis:
-    """The labels of one axis of a table, and the points that they should be.
+    """The labels of the rows or columns of a table, and the points that they must name.
 
     Attributes:
-        labels: Labels. None if the entries are in order already.
-        points: Points of the question.
+        labels: Labels. None if the rows or columns are in order already.
+        points: Inputs or outputs of the question, one for each row or column.
         points_name: Name of the points in errors.
     """
 
@@ -228,7 +231,7 @@ def align_table(
         name: Name of the table in errors.
 
     Raises:
-        InvalidRequest: Labels of an axis are not its points.
+        InvalidRequest: The labels of the rows or columns are not their points.
     """
     ordered_rows = align_entries(
         rows, row_axis.labels, row_axis.points, f"the rows of {name}", row_axis.points_name
@@ -258,7 +261,7 @@ def align_container(
     Args:
         values: The container, which may have labels.
         entries: Its entries. Length n.
-        answers: Returns the answers. It is only called if there are labels.
+        answers: Function that returns the answers. It is only called if there are labels.
         name: Name of the entries in errors.
         points_name: Name of the answers in errors.
 
@@ -287,7 +290,7 @@ def align_array(
     Args:
         values: The container, which may have labels.
         array: Its entries. Shape (n,).
-        answers: Returns the answers. It is only called if there are labels.
+        answers: Function that returns the answers. It is only called if there are labels.
         name: Name of the entries in errors.
         points_name: Name of the answers in errors.
 
@@ -301,14 +304,14 @@ def align_array(
 
 
 def refuse_labels(values: Any, name: str) -> None:
-    """Refuse an index other than 0, 1, 2, ..., because only positions have a meaning.
+    """Refuse labels other than 0, 1, 2, ... of a container that is read by position.
 
     Args:
         values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: There are other labels.
+        InvalidRequest: The rows or columns have such labels.
     """
     for labels in (get_row_labels(values), get_column_labels(values)):
         if labels is not None and not _are_positions(labels):

@@ -1,13 +1,14 @@
-"""Read a law that a user gives: probabilities of noise values, or a matrix of probabilities.
+"""Read a user-defined law: probabilities of noise values, or a matrix of probabilities.
 
     accepted                                  read as
     {noise value: probability}, Series        masses of integer noise values
     CSV of two columns                        the same: noise value and probability
     rows of numbers, array, table, CSV        a matrix: rows for inputs, columns for outputs
-    CSV with a header of a word and outputs   a matrix under labels: its first column are the inputs
+    CSV with a header such as "input,0,1"     a matrix: its header names the outputs, and its first
+                                              column names the inputs
 
-Two columns of which every row adds up to 1 are a matrix, unless a header says noise. Probabilities
-are exact, are not negative, and add up to 1 within 1e-6.
+A CSV file of two columns is a matrix if every row adds up to 1, unless its header begins with
+"noise". Probabilities are exact and >= 0. Each law adds up to 1 within 1e-6.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _MAX_NOISE = 100_000  # Noise values whose absolute value is larger are refused.
 
 @dataclass(frozen=True)
 class LawTable:
-    """A matrix of probabilities, with labels if it names its inputs and outputs.
+    """A matrix of probabilities, perhaps with labels.
 
     Attributes:
-        rows: Probabilities, k rows of m, with the total 1 each.
+        rows: Probability of each output for each input. Shape (k, m). Every row adds up to 1.
         inputs: Labels of the rows. None without labels.
         outputs: Labels of the columns. None without labels.
     """
@@ -45,7 +46,7 @@ class LawTable:
     def align(
         self, inputs: Sequence[Any], outputs: Sequence[Any], inputs_name: str
     ) -> list[list[Fraction]]:
-        """Return the rows in the order of some inputs, with entries in the order of some outputs.
+        """Put the rows into the order of the inputs, and their entries into that of the outputs.
 
         Args:
             inputs: Inputs of the question.
@@ -53,7 +54,7 @@ class LawTable:
             inputs_name: Name of the inputs in errors.
 
         Raises:
-            InvalidRequest: The labels are not those of the question.
+            InvalidRequest: The labels are not the inputs and outputs of the question.
         """
         row_axis = Axis(self.inputs, inputs, inputs_name)
         column_axis = Axis(self.outputs, outputs, "outputs")
@@ -67,6 +68,9 @@ def read_law(value: Any, name: str, constraint: str) -> Masses | LawTable:
         value: A mapping or a container of the module header.
         name: Name of the law in errors.
         constraint: What the law must be, in errors.
+
+    Returns:
+        Probabilities by noise value for a mapping or Series. Otherwise a matrix.
 
     Raises:
         InvalidRequest: The value is no law, or its probabilities do not add up to 1.
@@ -96,10 +100,13 @@ def read_law_rows(
     """Read a law from the cells of a CSV file.
 
     Args:
-        rows: Cells of all lines, including a header.
+        rows: Cells of all lines, including the header if there is one.
         file: Name of the file in errors.
         name: Name of the law in errors.
         constraint: What the law must be, in errors.
+
+    Returns:
+        Probabilities by noise value, or a matrix, as the module header says.
 
     Raises:
         InvalidRequest: The file has no form of the module header.
@@ -146,7 +153,7 @@ def _is_numeric(row: Sequence[str]) -> bool:
 
 
 def _check_probabilities(masses: list[Fraction], name: str) -> list[Fraction]:
-    """Check that probabilities are >= 0 and have the total 1. Raises InvalidRequest."""
+    """Return the probabilities. Raises InvalidRequest unless they are >= 0 and add up to 1."""
     total = sum(masses, ZERO)
     if min(masses) < 0 or abs(total - 1) > MAX_SUM_ERROR:
         must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")

@@ -3,10 +3,11 @@
     accepted                  read as
     list, array               rows for inputs, columns for outputs, in the order of the question
     table of pandas, ...      the same, aligned by the labels of its rows and columns
-    CSV                       the same; a row or a column more than the question are labels
+    CSV                       the same; one more row or column than the question has are labels
     function                  its value at (output, input) for every output and every input
 
-Every entry is exact: a float means the decimal that it shows. Entries are finite and >= 0.
+Every entry is exact: a float means the decimal that Python prints for it. Entries are finite and
+>= 0.
 """
 
 from __future__ import annotations
@@ -30,21 +31,25 @@ from workbench.data.tables import Cell, read_table
 from workbench.errors import must
 from workbench.exact.numbers import parse_rational, read_number
 
-# These texts name accepted values in errors.
+# Errors say with these texts which values are accepted.
 _LOSS_CONSTRAINT = "a name, a matrix, a function or a CSV file of a matrix"
 _ENTRY_CONSTRAINT = "a finite number >= 0"
+# A number inside a title, such as 5 in "answer 5".
 _NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
-    """Read all cells of a CSV file; cells of its first row and column may be labels.
+    """Read all cells of a CSV file, whose first row and first column may contain labels.
 
     Args:
         path: Path of the CSV file.
         name: Name of the option in errors.
 
+    Returns:
+        Rows of numbers, and of texts in the first row and column, for `align_loss_matrix`.
+
     Raises:
-        InvalidRequest: Another cell is no number.
+        InvalidRequest: A cell outside the first row and column is no number.
     """
     rows = []
     for line, cells in enumerate(read_table(path, name, keep_header=True)):
@@ -58,14 +63,14 @@ def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
 
 
 def read_loss_matrix(value: Any, name: str) -> LabelledTuple:
-    """Read a matrix from a list, an array or a table, with the labels that it has.
+    """Read a matrix from a list, an array or a table, together with its labels.
 
     Args:
-        value: Rows of numbers. The result of an earlier call is returned unchanged.
+        value: Rows of numbers. A LabelledTuple is returned unchanged.
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: It is no matrix of finite numbers.
+        InvalidRequest: The value is no matrix of finite numbers.
     """
     if isinstance(value, LabelledTuple):
         return value
@@ -82,7 +87,7 @@ def align_loss_matrix(
     """Put a matrix into the order of the inputs and outputs that label its rows and columns.
 
     Args:
-        matrix: What `read_loss_file` or `read_loss_matrix` returned.
+        matrix: Rows that `read_loss_file` or `read_loss_matrix` returned.
         inputs: Inputs of the question, k of them.
         outputs: Outputs of the question, m of them.
 
@@ -168,10 +173,10 @@ def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
 
 
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
-    """Return the labels of a header, or None if they are titles.
+    """Return the labels of a header, or None if the header contains titles.
 
-    Titles are texts, although the points are numbers. Raises InvalidRequest if the numbers in the
-    titles are the points in another order.
+    Cells are titles if all are texts although the points are numbers, such as "answer 5" for 5.
+    Raises InvalidRequest if the numbers in the titles are the points in another order.
     """
     are_texts = all(isinstance(cell, str) for cell in cells)
     if not (are_texts and all(isinstance(point, Fraction) for point in points)):

@@ -2,17 +2,19 @@
 
     accepted                          read as
     "all"                             every two inputs
-    "consecutive"                     the inputs that follow each other in the order given
+    "consecutive"                     each input and the next one of the list
     {"max_distance": D}               the numbers at most D apart, up to the rounding of floats
     "within R NORM", "all NORM"       a radius and a norm; the question lists the pairs of places
-    pairs: list, array, table, CSV    two inputs a row, and perhaps their distance
+    pairs: list, array, table, CSV    two inputs in each row, and perhaps their distance
     matrix: list, array, table, CSV   symmetric distances (k, k) of the k inputs, inf for pairs that
                                       are not neighbours
 
-Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
-rows and the columns of a matrix are aligned by their labels where they have any
-(`workbench.data.labels`). A CSV of a matrix has labels where it has a row or a column more than
-there are inputs.
+Example: for the inputs 10, 20 and 30, the pairs [(10, 20), (20, 30)] are read as the positions
+(0, 1) and (1, 2).
+
+Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). A
+matrix with labels is put into the order of the inputs (`workbench.data.labels`). In a CSV file of a
+matrix, a row or a column more than there are inputs contains labels.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from workbench.exact.numbers import Rationals, parse_rational, read_number, read
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import format_fraction, names_file
 
-_MAX_PAIRS = 2_000_000  # A relation with more pairs is refused if its pairs must be listed.
+_MAX_PAIRS = 2_000_000  # A relation with more pairs is refused, except "all", which lists none.
 _RELATION_CONSTRAINT = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
 _MATRIX_NAME = "a matrix of distances"
 
@@ -55,10 +57,12 @@ class Neighbours:
     """A neighbour relation of k inputs, as positions in 0..k-1.
 
     Attributes:
-        pairs: Positions (i, j) of neighbours, sorted. None for every two inputs.
+        pairs: Positions (i, j) of neighbours, sorted. None for every two inputs, and for a relation
+            that names a norm.
         distances: Distance of each pair. None without distances.
-        norm: Norm of the plane. None if the relation names no norm.
-        radius: Largest distance of neighbours in this norm. None for every two inputs.
+        norm: Norm by which the question computes distances of places. None for other relations.
+        radius: Largest distance of neighbours in this norm. None if every two inputs are
+            neighbours, or if there is no norm.
     """
 
     pairs: Pairs | None
@@ -79,11 +83,11 @@ def read_neighbours(
     Args:
         value: A form of the module header.
         inputs: Different points, as `workbench.data.points` reads them.
-        entries: Objects that the inputs were read from. Their types tell how they were rounded.
-        is_directed: Whether pairs keep their order. Otherwise they are put into increasing order.
+        entries: Objects from which the inputs were read. The type float32 means a larger tolerance.
+        is_directed: Whether the order of a pair has a meaning. Otherwise i < j in every pair.
 
     Raises:
-        InvalidRequest: The relation has no such form, or names an unknown input.
+        InvalidRequest: The relation has no form of the module header, or names an unknown input.
     """
     if isinstance(value, Mapping):
         if set(value) != {"max_distance"}:
@@ -106,11 +110,12 @@ def read_neighbours(
 
 
 def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
-    """Order every pair from the larger number, or from the later input, to the other one.
+    """Put the position of the larger input first in every pair.
 
     Args:
         pairs: Pairs of positions in any order. None for every two inputs.
-        inputs: Points. They are ordered by value if all are numbers, otherwise by position.
+        inputs: Points. The larger one of two numbers has the larger value. If not all inputs are
+            numbers, the larger one has the larger position.
 
     Raises:
         InvalidRequest: Every two inputs are too many pairs.
@@ -139,11 +144,12 @@ def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
         Ordered pairs, sorted, each once.
 
     Raises:
-        InvalidRequest: A pair is wrong, or there is no pair.
+        InvalidRequest: A pair does not consist of two different rows, or there is no pair.
     """
     constraint = f"two rows in 0..{last_row}"
     row_pairs: set[Pair] = set()
     for pair in read_list(pairs, "pairs", "a list of pairs of rows", column=True):
+        # Most pairs are plain tuples of ints, which are read without the slow general reader.
         is_plain = type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
         ends = pair
         if not is_plain:
@@ -227,14 +233,14 @@ def _read_container(value: Any, inputs: Sequence[Point], is_directed: bool) -> N
 
 
 def _names_inputs(labels: Sequence[Any] | None, index: PointIndex) -> bool:
-    """Return whether some labels of a table are inputs, so that it is a matrix."""
+    """Return whether some labels are inputs. The table is then a matrix, not a list of pairs."""
     if labels is None:
         return False
     return any(index.find(read_label_point(label), label) is not None for label in labels)
 
 
 def _begins_with_inputs(row: Sequence[Any], index: PointIndex) -> bool:
-    """Return whether the first two cells of a row are inputs, so that it is no header."""
+    """Return whether the first two cells of a row are inputs. The row is then no header."""
     try:
         return all(index.find(read_point(cell, "an input"), cell) is not None for cell in row[:2])
     except InvalidRequest:
@@ -247,7 +253,7 @@ def _read_pairs(
     index: PointIndex,
     is_directed: bool,
 ) -> Neighbours:
-    """Read rows of two inputs and their distance, which all rows have or none."""
+    """Read rows of two inputs, or of two inputs and their distance. Raises InvalidRequest."""
     distances_by_pair: dict[Pair, Fraction | None] = {}
     for entry in entries:
         row = read_list(entry, "a pair of neighbours", "two inputs")
@@ -288,7 +294,7 @@ def _find_input(cell: Any, index: PointIndex) -> int:
 def _align_file_matrix(
     rows: Sequence[Sequence[Any]], inputs: Sequence[Point], index: PointIndex
 ) -> list[list[Any]] | None:
-    """Put the matrix of a file into the order of the inputs; None if the file lists pairs."""
+    """Return the matrix of a file in the order of the inputs, or None if the file lists pairs."""
     count = len(inputs)
     widths = {*map(len, rows)}
     if len(rows) not in (count, count + 1) or widths not in ({count}, {count + 1}):

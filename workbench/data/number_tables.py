@@ -1,9 +1,14 @@
 """Read tables of numbers from other programs: masses, a channel, or noise values and masses.
 
-Cells are separated by semicolons, commas, tabs or blanks. A first line of names is a header. The
-first column may name the inputs. The header then names the outputs. A number is the decimal that
-its text shows: 0.1 is 1/10. Integers and ratios such as 1/3 are exact as well. No row and no cell
-is left out, because it could be the worst outcome of a mechanism.
+Cells are separated by semicolons, commas, tabs or blanks. A first line of names is a header. If the
+first column names the inputs, the header names the outputs:
+
+    input,0,1
+    a,0.75,0.25        rows [[3/4, 1/4], [1/4, 3/4]], inputs ("a", "b"), outputs (0, 1)
+    b,0.25,0.75
+
+A number is exactly the decimal or ratio that its text shows: 0.1 is 1/10. No row and no cell is
+skipped, because it could contain the worst outcome of a mechanism.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ NumberedLine = tuple[int, str]  # Number of a line in its file, and its text.
 NumberedRow = tuple[int, list[str]]  # Number of a line in its file, and its cells.
 
 MAX_SUM_ERROR = Fraction(1, 10**6)  # Probabilities whose sum differs from 1 by more are refused.
-# A larger decimal, such as 1e999, is refused as a mistake.
+# A larger decimal, such as 1e999, is refused. Integers that are written in digits have no limit.
 _MAX_DECIMAL = Fraction(sys.float_info.max)
 _MAX_CELL_CHARACTERS = 400  # A cell with more characters is no number.
 
@@ -36,9 +41,10 @@ class NumberTable:
     """The numbers of a table.
 
     Attributes:
-        rows: Numbers, exact.
+        rows: Exact numbers of each row, without the names of inputs.
         heads: Names of the columns. Empty without a header.
-        labels: Inputs of the rows and outputs of the columns. None for a table without names.
+        labels: Inputs of the rows and outputs of the columns. None if the first column contains
+            numbers.
     """
 
     rows: list[list[Fraction]]
@@ -60,7 +66,7 @@ def read_number_table(lines: Sequence[NumberedLine]) -> NumberTable:
     """Read the numbers of a table.
 
     Args:
-        lines: What `list_lines` returns.
+        lines: Lines that `list_lines` returned.
 
     Raises:
         CorruptFile: A cell is no number, or the table has none. The error names the line.
@@ -123,7 +129,10 @@ def read_number(cell: Any) -> Fraction:
 
 
 def are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = ()) -> bool:
-    """Return whether rows are noise values with probabilities, and not laws on two outputs.
+    """Return whether rows are noise values with their probabilities, not laws on two outputs.
+
+    Rows of two numbers are read as noise if the heads say so ("noise", "probability"), if a first
+    number is negative, or if the second numbers add up to 1 and some row does not.
 
     Args:
         rows: Numbers of each row.
@@ -146,15 +155,14 @@ def _take_labels(
     heads: list[str],
     table: list[NumberedRow],
 ) -> tuple[list[NumberedRow], TableLabels | None]:
-    """Remove the names in the first column and the line of heads from a table.
+    """Remove the names of the inputs, and the line that names the outputs, from a table.
 
-    The first column holds names if the first line begins with a name, and the other cells of every
-    row add up to 1, but not together with the first cell. A first line that could itself be a law
-    is an error, because it would be left out of the audit.
+    The first column contains names if the first line begins with a name, all rows add up to 1
+    without their first cells, and some row does not with it. If the line of the outputs could
+    itself be a law, it is an error, because the audit would skip this law.
 
     Returns:
-        The rows without names, and the inputs and outputs that the names mean. The latter are None
-        without names.
+        The rows without names, and the inputs and outputs. Without names, the whole table and None.
     """
     number, first_row = 0, heads
     if not heads and table:

@@ -2,10 +2,11 @@
 
     "0,1e-6,0.01"     a list
     "0.1:4:40"        40 numbers from 0.1 to 4, equally spaced
-    "0.1:4:40:log"    40 numbers, equally spaced in the logarithm, to six digits (the ends exactly)
+    "0.1:4:40:log"    40 numbers, equally spaced in the logarithm; all but the ends are rounded to
+                      six digits
+    "0,0.1:4:40"      parts that are separated by commas are combined
 
-Parts separated by commas are combined. In Python a grid may also be one number, or a sequence of
-numbers and of such texts.
+In Python a grid may also be one number, or a sequence of numbers and of such texts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def read_grid(value: Grid, name: str) -> list[Fraction]:
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: A part is no number and no grid.
+        InvalidRequest: A part is neither a number nor a grid.
     """
     return sorted(set(read_grid_in_order(value, name)))
 
@@ -80,10 +81,11 @@ def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS
     Args:
         value: A grid of the module header: a text, a number, or a sequence of these.
         name: Name of the option in errors.
-        max_count: Largest accepted number of numbers.
+        max_count: Largest accepted length of the grid.
 
     Raises:
-        InvalidRequest: A part is no number and no grid, or there are too many numbers or none.
+        InvalidRequest: A part is neither a number nor a grid, or there are too many numbers or
+            none.
     """
     numbers = []
     for part in _split_grid(value, name):
@@ -99,7 +101,7 @@ def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS
 
 
 def has_range(value: object) -> bool:
-    """Return whether a value is a text with a part such as 0.1:4:40, and thus a grid.
+    """Return whether a value is a text with a part such as 0.1:4:40.
 
     Args:
         value: Any object.
@@ -119,8 +121,8 @@ def _split_grid(value: Grid, name: str) -> Iterable[Any]:
     if not isinstance(value, Iterable) or getattr(value, "ndim", None) == 0:
         return [value]
     all_parts: list[Any] = []
-    for item in value:
-        all_parts += _split_grid(item, name) if isinstance(item, str) else [item]
+    for part in value:
+        all_parts += _split_grid(part, name) if isinstance(part, str) else [part]
     return all_parts
 
 

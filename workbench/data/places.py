@@ -14,15 +14,15 @@ _MAX_PLACES = 4_000  # More places are refused.
 
 
 def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
-    """Read a CSV file of x, y or of x, y, weight, with or without a header.
+    """Read a CSV file of rows "x,y" or "x,y,weight", with or without a header.
 
     Args:
         path: Path of the file.
         name: Name of the option in errors.
 
     Returns:
-        (points, weights). The weights are None for a file of two columns. The result is None for an
-        empty table, and for a table of one column or of more than three.
+        (points, weights). The weights are None for a file of two columns. The result is None if the
+        file does not contain places: it is empty, or has one column or more than three.
 
     Raises:
         InvalidRequest: A cell is no number, rows have different widths, or there are too many
@@ -60,13 +60,14 @@ def read_norm(text: str) -> str:
 
 
 def read_plane_relation(text: str) -> tuple[Fraction | None, str] | None:
-    """Read "within R NORM" as (R, norm), and "all NORM" as (None, norm).
+    """Read the text that says which places are neighbours.
 
     Args:
-        text: Value of the option neighbours.
+        text: Value of the option neighbours, such as "within 2 L1" or "all L2".
 
     Returns:
-        None for any other text.
+        (radius, norm). The radius is None for "all". The result is None for any other text, such as
+        the name of a file.
 
     Raises:
         InvalidRequest: The radius is no number > 0, or the norm is unknown.

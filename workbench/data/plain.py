@@ -1,8 +1,9 @@
 """Read numbers from common containers: lists, NumPy, masked arrays, pandas, pyarrow, polars.
 
-Values that are no plain numbers are errors. A masked entry would be published as the value under
-its mask, a time span or a length as a count of some unit, and the text "1_0" as 10. A missing value
-is an error that names its position. Types keep their digits: a float32 column stays one.
+Entries that are no plain numbers are errors, because NumPy would silently convert them. It would
+read a masked entry as the number under its mask, a length as its number without the unit, and the
+text "1_0" as 10. A missing value is an error that names its position. The type of an array is kept:
+a column of float32 stays one, so that its numbers keep their digits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAX_FILE_INTEGER = (1 << 40) - 1
 UNPRINTABLE_SIZE = 10**4000
 _MAX_ENTRIES = 10_000_000  # A longer list is refused: a range may have any number of entries.
 _TABLE_LIBRARIES = ("pandas", "polars", "pyarrow")
-_MARK_DEPTH = 3  # In lists that are nested deeper, masks and units are not searched.
+_MARK_DEPTH = 3  # Masks and units are not searched in lists that are nested deeper.
 _SHOWN_CHARACTERS = 60  # A message shows at most this many characters of an entry.
 
 
@@ -41,7 +42,7 @@ def read_floats(
         values: An int, float, Fraction or Decimal, an array, or a (nested) list of these.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
-        column: Whether an index has no meaning, as for `read_list`.
+        column: Whether the index of a Series is ignored, as `read_list` explains.
 
     Raises:
         InvalidRequest: There are masks, units, dates, time spans, texts or complex numbers.
@@ -63,11 +64,11 @@ def read_floats(
 def read_floats_and_entries(
     values: Any, name: str, constraint: str = "finite numbers"
 ) -> tuple[Vector, NDArray[Any]]:
-    """Read finite numbers as floats, and entry by entry as they were given.
+    """Read finite numbers twice: as floats, and unchanged for `read_exact_number`.
 
-    If one number of a list is a float, NumPy converts all to doubles. Two integers beyond 2^53 may
-    then become one double, and noise would be added to a wrong number. `read_exact_number` reads
-    the entries exactly.
+    The floats alone are not enough. If one number of a list is a float, NumPy converts all numbers
+    to doubles. Different integers beyond 2^53 may then become one double, and noise would be added
+    to a wrong number.
 
     Args:
         values: Numbers in any container.
@@ -75,7 +76,7 @@ def read_floats_and_entries(
         constraint: What the values must be, in errors.
 
     Returns:
-        The floats, and the entries. Both have the same shape.
+        The floats, and the entries without conversion. Both have the same shape.
 
     Raises:
         InvalidRequest: A value is no finite number.
@@ -170,10 +171,10 @@ def read_plain_array(
         values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
-        column: Whether an index has no meaning, as for `read_list`.
+        column: Whether the index of a Series is ignored, as `read_list` explains.
 
     Raises:
-        InvalidRequest: There are masks, units, missing values or labels.
+        InvalidRequest: There are masks, units or missing values, or labels without `column`.
     """
     if type(values) is np.ndarray:
         return values
@@ -263,8 +264,8 @@ def read_list(
         values: A list, an array, a Series, a data frame or another container.
         name: Name of the option in errors.
         constraint: What the values must be, in errors.
-        column: Whether the index of a Series has no meaning, as for a column of data. Default:
-            labels other than 0, 1, 2, ... are refused, since entries are read by position.
+        column: Whether the index of a Series is ignored, because it has no meaning in a column of
+            data. Otherwise labels other than 0, 1, 2, ... are errors.
 
     Raises:
         InvalidRequest: The object is no such container, or has masks, units or missing values.
@@ -297,10 +298,11 @@ def read_list(
 
 
 def _open_container(values: Any, name: str, constraint: str) -> Any:
-    """Turn a container of another library into an array or a list.
+    """Convert a container of another library to an array or a list.
 
-    A table becomes a list of rows, or of the entries of its only column. Other objects are returned
-    unchanged. Raises InvalidRequest for missing and masked values, and for units.
+    A table becomes a list of rows, or of the entries of its only column. Objects that are no
+    containers are returned unchanged. Raises InvalidRequest for missing and masked values, and for
+    units.
     """
     mark = _find_mark(values)
     if mark is not None:
@@ -357,9 +359,11 @@ def _convert_to_array(values: Any) -> NDArray[Any]:
 
 
 def _find_mark(values: Any, depth: int = _MARK_DEPTH) -> str | None:
-    """Return "masked" or "with a unit" for values that NumPy would convert without this mark.
+    """Return why NumPy would misread values: "masked" or "with a unit". None if it would not.
 
-    Lists are searched up to a depth. None if there is no mark.
+    Args:
+        values: Any object. The entries of lists are searched, too.
+        depth: Largest depth of nested lists that are searched.
     """
     if type(values) in (int, Fraction, float, str, bytes, range):
         return None

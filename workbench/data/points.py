@@ -1,4 +1,14 @@
-"""Read inputs and outputs of finite queries: exact numbers, texts, tuples of these, and tables."""
+"""Read the inputs and outputs of finite queries. Each of them is a point.
+
+A point is an exact number, a text, or a tuple of these:
+
+    "0..2"              the numbers 0, 1, 2
+    "0..1:1/2"          the numbers 0, 1/2, 1
+    "a,b"               the texts "a", "b"
+    [(0, 1), (1, 1)]    two tuples, such as places of the plane
+
+Here are also the readers of lists and matrices of numbers that belong to points.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +58,7 @@ def list_entries(value: Any, name: str) -> list[Any]:
     """List the objects from which inputs or outputs are read, as they were given.
 
     Args:
-        value: What `read_points` accepts.
+        value: A form that `read_points` accepts.
         name: Name of the option in errors.
 
     Raises:
@@ -63,11 +73,11 @@ def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | Non
     """List the objects from which points are read, and the weights of places.
 
     Args:
-        value: What `read_points` accepts, or a CSV file of x, y or of x, y, weight.
+        value: A form that `read_points` accepts, or a CSV file of rows "x,y" or "x,y,weight".
         name: Name of the option in errors.
 
     Returns:
-        The objects, and the weights. The weights are None if there are none.
+        The objects, and the weights of places. The weights are None without such a column.
 
     Raises:
         InvalidRequest: The value is none of these.
@@ -76,12 +86,14 @@ def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | Non
     places = None
     if is_file:
         places = read_places(value, name)
-    values, weights = (value, None) if places is None else places
-    return list_entries(values, name), weights
+    if places is None:
+        return list_entries(value, name), None
+    points, weights = places
+    return list_entries(points, name), weights
 
 
 def _read_range(value: Any) -> Rationals | None:
-    """Read (LOW, HIGH, STEP) of the text of a range, which is never a file; None otherwise."""
+    """Read a text such as "0..2" as (LOW, HIGH, STEP). None if the value is no such text."""
     if isinstance(value, str) and ".." in value:
         return read_steps(value)
     return None
@@ -95,7 +107,8 @@ def read_point_entries(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: An object is no point, occurs twice, or there are too many.
+        InvalidRequest: An object is no point, a point occurs twice, or there are no points or more
+            than MAX_POINTS.
     """
     points = [read_point(value, f"every one of the {name}") for value in entries]
     points = points[: MAX_POINTS + 1]
@@ -132,13 +145,14 @@ def _split_point_text(value: str | Path, name: str) -> Iterable[Any]:
 
 
 def read_steps(text: str) -> Rationals | None:
-    """Read "LOW..HIGH" or "LOW..HIGH:STEP" as (LOW, HIGH, STEP).
+    """Read "LOW..HIGH" or "LOW..HIGH:STEP" as (LOW, HIGH, STEP). The default step is 1.
 
     Args:
         text: Text of inputs or outputs.
 
     Returns:
-        None unless the text spells numbers in the range of doubles, with LOW <= HIGH and STEP > 0.
+        Three exact numbers. None if the text has another form, if a number is no double, or unless
+        LOW <= HIGH and STEP > 0.
     """
     ends, _, step = text.partition(":")
     low, _, high = ends.partition("..")
@@ -187,7 +201,7 @@ def list_labelled_cells(value: Any, name: str, constraint: str) -> LabelledTuple
     The labels are those of a Series or a table, or the first of two columns of a CSV file.
 
     Args:
-        value: What `list_cells` accepts, or a CSV file of two columns.
+        value: A form that `list_cells` accepts, or a CSV file of two columns.
         name: Name of the option in errors.
         constraint: What the value must be, in errors.
 
@@ -204,7 +218,7 @@ def list_labelled_cells(value: Any, name: str, constraint: str) -> LabelledTuple
 
 
 def read_point(value: Any, name: str) -> Point:
-    """Read a point: a number as the decimal it shows, another text as itself, a tuple by parts.
+    """Read a point. Numbers are exact, other texts are kept, and tuples are read part by part.
 
     Args:
         value: A number, a text, or a tuple of these.
@@ -227,7 +241,7 @@ def read_point(value: Any, name: str) -> Point:
 
 
 def format_point(value: Point) -> Any:
-    """Return a point as a text or number for reports and JSON.
+    """Return a point for reports and JSON: an int, float or text, or a list for a tuple.
 
     Args:
         value: A number, a text or a tuple of these.

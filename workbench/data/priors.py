@@ -2,12 +2,12 @@
 
     accepted                            read as
     "uniform"                           equal weights
-    "worst"                             None: the answer with the largest loss counts
-    "1,2,1", list, array, table, CSV    weights >= 0, not all 0, divided by their sum
-    CSV or rows of two columns          answers and their weights; others have the weight 0
+    "worst"                             None: the loss is that of the answer with the largest loss
+    "1,2,1", list, array, table, CSV    weights >= 0, not all 0, divided by their sum: 1/4, 1/2, 1/4
+    CSV or rows of two columns          answers and their weights; other answers have the weight 0
 
-A Series or a table is aligned by its index (`workbench.data.labels`). Weights of parts of a range
-belong to positions, and labels are refused.
+The index of a Series or table names the answers (`workbench.data.labels`). Weights of the parts of
+a range have no names: they are read by position, and labels are refused.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def read_prior(value: Any, inputs: Sequence[Point]) -> Rationals | None:
         inputs: Different points, as `workbench.data.points` reads them. Length k.
 
     Returns:
-        Shares with the total 1. Length k. None for the worst input.
+        Probability of each input. Length k. None for "worst".
 
     Raises:
-        InvalidRequest: The prior is none of these, or does not have one weight for every input.
+        InvalidRequest: The prior has no form of the module header, or not one weight for each
+            input.
     """
     count = len(inputs)
     if isinstance(value, str) and value == "uniform":
@@ -58,16 +59,17 @@ def read_prior(value: Any, inputs: Sequence[Point]) -> Rationals | None:
 
 
 def read_range_prior(value: Any) -> Rationals | None:
-    """Read the shares of equal parts of a range.
+    """Read the prior of the equal parts into which a range is divided.
 
     Args:
-        value: A form of the module header. None means "uniform".
+        value: A form of the module header. The number of its weights is the number of parts. None
+            means "uniform", which is one part.
 
     Returns:
-        Shares with the total 1. None for the worst answer.
+        Probability of each part. None for "worst".
 
     Raises:
-        InvalidRequest: The value is none of these.
+        InvalidRequest: The value has no form of the module header.
     """
     if value is None or (isinstance(value, str) and value == "uniform"):
         return (ONE,)
@@ -75,6 +77,7 @@ def read_range_prior(value: Any) -> Rationals | None:
         return None
     refuse_labels(value, "prior")
     cells = list_cells(value, "prior", "uniform, worst, or a list of weights")
+    # `read_prior` checks the weights. It expects one for each end, and the last end begins no part.
     ends = read_points(range(len(cells) + 1), "inputs")
     shares = read_prior([*cells, 0], ends)
     if shares is None:
@@ -119,7 +122,7 @@ def _list_weights(value: Any, inputs: Sequence[Point]) -> Sequence[Any]:
 
 
 def _weigh_inputs(rows: Sequence[Sequence[Any]], inputs: Sequence[Point]) -> list[Any]:
-    """Return weights from rows of an input and its weight. Other inputs have the weight 0."""
+    """Return the weight of each input from rows (input, weight). Other inputs have the weight 0."""
     index = PointIndex(inputs)
     weights: dict[int, Any] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Read small CSV tables, with the place of every cell, and recognise numbers and names."""
+"""Read small CSV tables. Every cell knows its line and column, so that errors can name them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from workbench.data.csv_rows import CsvRows, split_rows
 from workbench.io.files import read_text
 
-# Larger files, in bytes, are refused. Such a file has some 10^7 numbers, and reading it needs ten
-# times its size in memory.
+# Files of more bytes are refused, because reading one needs ten times its size in memory. A file of
+# this size has about 10^7 numbers.
 CSV_LIMIT = 1 << 28
 
 
@@ -50,8 +50,8 @@ def read_table(
     Args:
         path: Path of the file.
         name: Name of the option in errors.
-        keep_header: Whether a header row is kept. The first row is a header if none of its cells is
-            a number, but all other cells of some column are.
+        header: Whether a header row is returned, too. The first row is a header if none of its
+            cells is a number, but all other cells of some column are.
 
     Returns:
         Cells of each row. Every cell has its place in the file for errors.

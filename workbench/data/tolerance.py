@@ -1,15 +1,18 @@
 """Compute how far two rounded floats may differ and still mean the same number.
 
-`numpy.linspace(0, 1, 11)` contains 0.30000000000000004, which is more than 0.1 above 0.2. An exact
-comparison with a threshold ("at most 0.1 apart") loses such neighbours, and their privacy.
-Thresholds are therefore compared with a tolerance, which only ever adds neighbours:
+`numpy.linspace(0, 1, 11)` contains 0.30000000000000004, which is more than 0.1 above 0.2. By an
+exact comparison with a threshold ("at most 0.1 apart") these two would not be neighbours, and would
+not be protected. Distances are therefore compared with a tolerance, which can only add neighbours:
 
     tolerance = max(1e-9 threshold, 4 units in the last place of the largest |value|)
 
-The unit in the last place is that of the type of the values (float16, float32, float64). Integers,
-fractions and decimals that are no floats are exact: they have no last place, and only the first
-term counts. A column of float32 that went through Python or a file is recognised by its digits. The
-values themselves are never changed.
+The unit in the last place depends on the type of the values (float16, float32, float64). Integers,
+fractions and decimals that are no floats are exact: for them, only the first term is used. A column
+of float32 that was converted by Python or read from a file is recognised by its digits. The values
+themselves are never changed.
+
+The "bits" of a type are the bits of the fraction of its floats: 52 for float64, 23 for float32. An
+"entry" is the object from which a number was read. Its type tells the bits.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import ZERO, nearest_float, parse_rational
 
-_RELATIVE_TOLERANCE = Fraction(1, 10**9)  # A threshold may be exceeded by this part of it.
+_RELATIVE_TOLERANCE = Fraction(1, 10**9)  # A distance may exceed a threshold by this part of it.
 _LAST_PLACES = 4  # Computed values may differ by this many units in the last place.
 _SINGLE_DIGITS = 7  # A decimal with more digits may have been computed in float32.
 _DOUBLE_BITS = 52  # Bits of the fraction of a float64.
@@ -66,7 +69,7 @@ def bound_rounding(
         threshold: Threshold for distances. It may be a float64 even if the numbers are float32.
 
     Returns:
-        0 if none of the numbers is a float.
+        The bound. It is 0 if neither the numbers nor the threshold are floats.
     """
     typed_entries = [entry for entry in entries if not isinstance(entry, (int, Fraction, str))]
     bits = set()
@@ -96,14 +99,14 @@ def compute_threshold_tolerance(
     name: str,
     spacing: Fraction | None = None,
 ) -> Fraction:
-    """Compute by how much two values may exceed a threshold and still be neighbours.
+    """Compute by how much the distance of two neighbours may exceed the threshold.
 
     Args:
         threshold: Largest distance of neighbours.
         numbers: The values, or the coordinates of all places.
         entries: Objects that the values were read from.
         name: Name of the values in errors.
-        spacing: Smallest distance of two different values. None for that of the numbers.
+        spacing: Smallest distance of two different values. None: it is computed from the numbers.
 
     Raises:
         InvalidRequest: The tolerance exceeds half the smallest distance, so that it could join
@@ -198,9 +201,9 @@ class PointIndex:
         return None
 
     def _get_tolerance(self, bits: int | None) -> Fraction:
-        """Return the tolerance for entries of a type.
+        """Return the tolerance for entries of a type with these bits. None for exact entries.
 
-        It is less than half the smallest distance of two numbers, or 0.
+        It is 0 if it would not be less than half the smallest distance of two numbers.
         """
         if bits not in self._tolerances:
             numbers = [value for value, _ in self._numbers]
@@ -217,15 +220,15 @@ class PointIndex:
 
 
 def find_nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> Positions:
-    """Find every value among increasing numbers, within the rounding of floats.
+    """Find the positions of values among increasing numbers, within the rounding of floats.
 
     Args:
         known: Increasing numbers among which the values are searched. Shape (k,).
         values: Numbers to find. Any shape.
-        dtype: Type of the values before they were float64. None for float64.
+        dtype: Type of the values before they were converted to float64. None for float64.
 
     Returns:
-        Positions, and -1 for values that are none of the numbers. Shape as `values`.
+        Position of each value in `known`. -1 if it is not among them. Shape as `values`.
     """
     upper = np.clip(np.searchsorted(known, values), 0, known.size - 1)
     lower = np.maximum(upper - 1, 0)
@@ -274,7 +277,13 @@ def _is_float(number: Fraction) -> bool:
 
 
 def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bool:
-    """Return whether all numbers are shortest decimals of float32, or float64 decimals of them."""
+    """Return whether numbers look like float32: all are values of float32, and not all are short.
+
+    Args:
+        numbers: Exact numbers. Each must be the decimal that is printed for a float32, or for the
+            same number as float64.
+        computed: The numbers that are floats. If all have few digits, they were probably typed.
+    """
     if all(_has_single_digits(number) for number in computed):
         return False
     with np.errstate(over="ignore", under="ignore"):

@@ -1,8 +1,8 @@
 """Compute the trade-off between privacy and loss for any family: `wb.frontier` and its command.
 
-A family declares its frontier in a `Frontier` (its options, and a function that makes a `Plan`). A
-plan is a list of tasks, each of which returns rows of the table; the tasks run here, on several
-processes if requested. Published mechanisms and user-defined baselines are added as further tasks.
+A family declares its frontier in a `Frontier`: its options, and a function that makes a `Plan`. A
+plan is a list of tasks. Each task returns rows of the table. The tasks run here, on several
+processes if requested. Published mechanisms and user-defined baselines are further tasks.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     Args:
         kind: the family.
         question: question of the frontier, or None if the options describe it.
-        values: option of the frontier -> value.
+        values: value of each option of the frontier, by name.
 
     Raises:
         InvalidRequest: a baseline is neither a file nor the name of a published mechanism.
@@ -139,30 +139,33 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     plan = family_frontier.plan(question, values)
     if family_frontier.points is None:
         return plan
+    # The option `baseline` has a law for a file or function, and None for a published name.
     baseline_laws = values.get("baseline") or ()
     show_published = bool(values["baselines"])
     if not baseline_laws and not show_published:
         return plan
     user_laws = tuple((name, law) for name, law in baseline_laws if law is not None)
     user_entries = make_baselines(user_laws, kind.name)
-    user_names = {baseline.name for baseline in user_entries}
+    names = {baseline.name for baseline in user_entries}
     entries = list_entries(kind, user_entries)
     entries_by_name = index_by_name(entries)
     name_parts = [name for name, law in baseline_laws if law is None]
-    names = user_names.union(*(_find_names(entries_by_name, part) for part in name_parts))
+    for name_part in name_parts:
+        names.update(_find_names(entries_by_name, name_part))
     if name_parts:
         entries = [entry for name, entry in entries_by_name.items() if name in names]
     elif not show_published:
+        # User-defined baselines have a package, published mechanisms of the workbench have none.
         entries = [entry for entry in entries if entry.package]
     points = family_frontier.points(question, values)
     return replace(plan, tasks=[*plan.tasks, *make_published_tasks(entries, points, names)])
 
 
 def _find_names(published_names: Collection[str], name_part: str) -> list[str]:
-    """Return the name of the published mechanism that equals a text, or else all names that
-    contain it.
+    """Find published mechanisms by a part of their names, without regard to capitals.
 
-    Capitals do not matter. Raises InvalidRequest if there is none.
+    Returns only the name that equals `name_part`, if there is one, and otherwise all names that
+    contain it. Raises InvalidRequest if no name contains it.
     """
     lower = name_part.lower()
     exact_matches = [name for name in published_names if name.lower() == lower]

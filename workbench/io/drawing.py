@@ -1,21 +1,24 @@
 """Draw Matplotlib figures from declarations, which are plain data such as TOML tables.
 
-Papers declare them in papers/declared/<paper>.toml and comparisons in comparison/figures.toml.
-Frontiers make them from their rows (`pipeline/frontier_plots`).
+Papers declare figures in papers/declared/<paper>.toml and comparisons in comparison/figures.toml.
+Frontiers make declarations from their rows (`pipeline/frontier_plots`). Example: one panel with a
+joined line of the columns epsilon and loss, for the rows whose runs are 1:
+
+    {"title": "Loss", "series": [{"x": "epsilon", "y": "loss", "where": "runs == 1"}]}
 
 A figure has the keys
 
     width, height          "column", "page" or inches; inches of a panel
-    columns, rows          of the grid of panels
-    by                     the column whose values make panels, in their order
-    heading, legend        text above all panels; columns of one legend below all panels
-    inside, inside_of      legend options of every panel, or of the panels at these indices
-    panels                 a list of the keys that differ between panels
+    columns, rows          numbers of columns and rows of the grid of panels
+    by                     a column; each of its values makes one panel
+    heading, legend        text above all panels; number of columns of a legend below all panels
+    inside, inside_of      options of a legend inside panels; indices of these panels (default: all)
+    panels                 list with one mapping for each panel, of the keys that differ
 
-and, for all panels or for each of them,
+and, for all panels or in an entry of `panels`,
 
-    names                  template of the label of each row on the x axis
-    title, where, set      template; rows (`DataFrame.query`); Matplotlib's properties of an axis
+    names                  template: label of each row on the x axis
+    title, where, set      template; condition on rows (`DataFrame.query`); properties of the axis
     scales                 {x or y = "log"}: logarithmic with plain numbers;
                            {x or y = [first, last]}: logarithmic between these numbers, with a
                            separate 0
@@ -30,9 +33,9 @@ and, for all panels or for each of them,
     stairs    one level around each x
     errors    points with error bars               error: length of the bars
     band      between the two expressions y
-    across    lines over the panel at each y or
+    across    lines across the panel at each y or
               each x
-    span      a band over the panel from the
+    span      a band across the panel from the
               smallest to the largest y (a column,
               or two)
     heat      numbers in a grid of the masses y    limits: columns with the range of the colours
@@ -43,12 +46,13 @@ and, for all panels or for each of them,
     text      `text` beside each point, a template offset: in points
               of the row and its y as {value}
 
-One series may make several curves: `by` (columns) makes one for each value, in the order and style
-of `styles` if given; `curves` makes one for each {y = style}. `of` names another table than that of
-the artifact, and `rows` is a table itself. An empty table only adds the series to the legend.
-Colours are numbers of `COLOURS`, "by" for one after the other, "map:NAME" for those of a colour
-map, or Matplotlib's. Templates are filled from the first row (text: each row) and from values of
-the artifact.
+A series may make several curves. `by` (columns) makes one for each value, in the order and style of
+`styles` if that key exists. `curves` makes one for each {y = style}. The rows are those of the
+table that is drawn, unless `of` names another table or `rows` is a table. An empty table only adds
+the series to the legend. A colour is an index of `COLOURS`, "by" for the next colour of each curve,
+"map:NAME" for the next colour of a colour map, or a colour of Matplotlib. A template is a text such
+as "ε = {epsilon}". It is filled from the first row (`text`, `names`: from each row) and from
+`Drawing.template_values`.
 
 A new kind of series needs a method `draw_KIND` of `_Curve`, its keys in `_SERIES_KEYS`, and a row
 of the table above.
@@ -125,7 +129,7 @@ _SERIES_KEYS = {
     "offset",
     "at",
 }
-_COLOUR_MAP_STEPS = 10  # Number of colours that are taken from a colour map.
+_COLOUR_MAP_STEPS = 10  # A colour map is divided into this many colours.
 _MIN_COLOURED_MASS = 1e-6  # A smaller positive probability gets the colour of this probability.
 
 
@@ -277,9 +281,9 @@ def _list_curves(
 
 
 def _fill_template(template: Any, table: pd.DataFrame, values: Values | None, row: int = 0) -> Any:
-    """Fill a template with the values of one row and of the artifact.
+    """Fill a template with the cells of a row and with other values by name.
 
-    Without values, a text is no template and stays unchanged.
+    A row takes precedence over `values`. If `values` are None, the text is returned unchanged.
     """
     if values is None or not isinstance(template, str) or "{" not in template:
         return template

@@ -85,8 +85,10 @@ class _LayoutLimits:
 
 
 _LAYOUT = _LayoutLimits()
-_MAX_DRAWN_LOSS_RATIO = 20.0  # Larger multiples of the smallest loss are named, not drawn.
-_PERCENT_RANGE = (0.1, 1000.0)  # Percentages at the ends of the colour scale.
+# Losses above this multiple of the smallest loss are listed below the plot instead of drawn.
+_MAX_DRAWN_LOSS_RATIO = 20.0
+# Percentages at the ends of the colour scale. Colours of smaller and larger ones do not differ.
+_PERCENT_RANGE = (0.1, 1000.0)
 _DrawFunction = TypeVar("_DrawFunction", bound="Callable[..., Any]")
 # Matplotlib has one set of parameters for all threads, so only one thread may use it.
 _MATPLOTLIB_LOCK = RLock()
@@ -335,6 +337,7 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
     x, y = places
     columns = sorted(table[x].unique())
     rows = list(dict.fromkeys(table[y]))
+    # NaN marks cells without a row of the table, which stay white.
     values = np.full((len(rows), len(columns)), np.nan)
     has_row = np.full((len(rows), len(columns)), np.nan)
     percentages = table[value].astype(float)

@@ -21,25 +21,32 @@ from typing import Any, NoReturn
 from workbench.errors import CorruptFile, InvalidRequest, must
 
 PICTURE_FORMATS = ("png", "svg", "pdf")  # Formats of saved figures.
-MAX_FILE_BYTES = 16 << 20  # Larger files are refused. A mechanism of 10^5 masses has a tenth of it.
+# Files of more bytes are refused. A mechanism with 10^5 masses needs a tenth of this size.
+MAX_FILE_BYTES = 16 << 20
 _MAX_JSON_DIGITS = 400  # A number of JSON with more characters is refused.
-_MAX_ZEROS = 30  # A decimal with more zeros at either end is written with an exponent.
+# A decimal with more zeros before or after its significant digits is written with an exponent.
+_MAX_ZEROS = 30
 _MAX_HEX_DIGITS = 1 << 16  # A hexadecimal integer with more digits is refused.
 _MAX_RATIO_CHARACTERS = 5000  # A longer decimal or ratio in a string is refused.
 _MAX_DECIMAL_BITS = 4000  # Larger integers are written in hexadecimal.
 _MAX_DECIMAL_PLACES = 400  # A rational with more decimals is written as a ratio.
-_MAX_NAME_CHARACTERS = 40  # The name of an unfinished file begins with this many of the final name.
+# The name of an unfinished file begins with at most this many characters of the final name.
+_MAX_NAME_CHARACTERS = 40
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # Spreadsheets take such texts for formulas.
-_NUMBER_CHARACTERS = frozenset("+-0123456789.,;:/e inf")  # Lists of numbers are no formulas.
+# A text of these characters alone is a number or a list of numbers, not a formula.
+_NUMBER_CHARACTERS = frozenset("+-0123456789.,;:/e inf")
 _HEXADECIMAL = re.compile("0x(0|[1-9a-fA-F][0-9a-fA-F]*)")
-# Whether files may be read and looked for. It is false inside `forbid_file_access`.
+# Whether this context may read files and test whether they exist. False in `forbid_file_access`.
 _may_read: ContextVar[bool] = ContextVar("may_read", default=True)
 
 
 @contextlib.contextmanager
 def forbid_file_access() -> Iterator[None]:
-    """Forbid reading and looking for files, for texts from users who must not see local files."""
+    """Forbid this context to read files or to test whether they exist.
+
+    It is used for options of remote users, who must not learn anything about local files.
+    """
     token = _may_read.set(False)
     try:
         yield
@@ -48,7 +55,7 @@ def forbid_file_access() -> Iterator[None]:
 
 
 def path_exists(path: Path | str) -> bool:
-    """Return whether a file or folder exists. Inside `forbid_file_access` none does.
+    """Return whether a file or folder exists. Always False inside `forbid_file_access`.
 
     Args:
         path: Path of the file or folder.
@@ -62,7 +69,8 @@ def path_exists(path: Path | str) -> bool:
 def names_file(option: object) -> bool:
     """Return whether the value of an option names a data file.
 
-    This is a path, the name of an existing file, or a text that ends as data files do.
+    A Path, the name of an existing file, and a text that ends with .csv, .tsv, .txt or .json name a
+    data file.
 
     Args:
         option: Value of the option.
@@ -76,11 +84,11 @@ def read_file_path(path: object, name: str = "file") -> Path:
     """Read a path from a text or a Path.
 
     Args:
-        path: A text or a Path. Anything else is refused.
+        path: A text or a Path.
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: It is no path.
+        InvalidRequest: The object is neither, or contains a zero byte.
     """
     if not isinstance(path, (str, os.PathLike)):
         must(name, "the path of a file", path)
@@ -100,7 +108,7 @@ def write_atomically(
 
     Args:
         path: Path of the file.
-        content: Content, at once or in parts.
+        content: The content, or its parts in order.
         private: Whether a new file can only be read by its owner. Default: as the umask allows.
 
     Raises:
@@ -147,7 +155,7 @@ def write_new_file(
 
     Args:
         path: Path of the file.
-        content: Content, at once or in parts.
+        content: The content, or its parts in order.
         private: Whether the file can only be read by its owner (mode 600).
         like: File whose mode is copied, if it exists.
 
@@ -167,9 +175,9 @@ def write_new_file(
 
 
 def refuse_read_only(path: Path, name: str) -> None:
-    """Raise InvalidRequest for a folder, and for a file that nobody may write.
+    """Raise InvalidRequest for a folder, and for a file without permission to write.
 
-    Renaming another file onto it would succeed.
+    The check is necessary because renaming another file onto a read-only file succeeds.
 
     Args:
         path: Path of the file.
@@ -182,9 +190,9 @@ def refuse_read_only(path: Path, name: str) -> None:
 
 
 def check_folder_writable(folder: Path) -> None:
-    """Write an unnamed file into a folder, because its mode does not tell whether this works.
+    """Try to write a temporary file into a folder. Raises OSError if this fails.
 
-    Raises OSError if writing fails.
+    The mode of the folder alone does not tell whether writing works.
     """
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"x")
@@ -224,7 +232,7 @@ def require_distinct_files(
 
 
 def _identify_file(path: Path) -> tuple[object, ...] | None:
-    """Return a value that all names of one file share, or None for a device or pipe."""
+    """Return a value that is equal for all paths of one file, or None for a device or pipe."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -290,7 +298,7 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
 
 
 def read_would_block(path: Path) -> bool:
-    """Return whether the first read of a regular file would wait, as for some kernel files."""
+    """Return whether the first read of a file would wait, as for some files of the kernel."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -383,7 +391,7 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
         raise CorruptFile(f"{name} is not a number of JSON.")
 
     def parse_number(digits: str, *, is_integer: bool = False) -> Any:
-        """Parse a number of moderate length."""
+        """Parse a number of at most `_MAX_JSON_DIGITS` characters."""
         if len(digits) > _MAX_JSON_DIGITS:
             raise CorruptFile(f"A number has {len(digits)} digits; {_MAX_JSON_DIGITS} are allowed.")
         if is_integer:
@@ -402,7 +410,8 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
             parse_int=partial(parse_number, is_integer=True),
             parse_float=parse_number,
         )
-        # Half of a surrogate pair is no character, so no output could show it.
+        # Half of a surrogate pair is no character, so no output could show it. Encoding it raises
+        # UnicodeEncodeError.
         if "\\ud" in text.lower():
             json.dumps(data, ensure_ascii=False).encode()
         return data
@@ -444,7 +453,7 @@ def parse_ratio(text: Any, what: str, characters: int = _MAX_RATIO_CHARACTERS) -
         characters: Largest length of a decimal or of a ratio of decimal integers.
 
     Raises:
-        CorruptFile: The string is no such number.
+        CorruptFile: The text is no exact number, or too long.
     """
     from workbench.exact.numbers import parse_rational
 
@@ -466,8 +475,8 @@ def parse_ratio(text: Any, what: str, characters: int = _MAX_RATIO_CHARACTERS) -
 def format_fraction(value: Fraction) -> str:
     """Format a rational exactly, so that `parse_ratio` reads it back.
 
-    The text is a decimal if it has moderate length, and otherwise a ratio. Very large integers are
-    hexadecimal, because these are read in linear time.
+    The text is a decimal if the decimal is finite and not too long, and otherwise a ratio. Very
+    large integers are hexadecimal, because hexadecimal digits are read in linear time.
 
     Args:
         value: Rational number.

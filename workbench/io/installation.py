@@ -23,7 +23,7 @@ from workbench.io.extras import EXTRAS, is_importable
 from workbench.io.files import check_folder_writable
 
 DISTRIBUTION = "dp-workbench"
-_CORE_PACKAGES = ("numpy", "python-flint")  # Without these packages nothing works.
+_CORE_PACKAGES = ("numpy", "python-flint")  # Without one of these packages nothing works.
 _DEVELOPER_EXTRAS = ("all", "dev")  # The packages of these extras are not listed.
 _BROWSERS = (
     "chromium",

@@ -8,10 +8,10 @@ A figure is a dictionary with the entries kind, title, and these:
     bars         labels, values; others: outlines {name, x (labels as numbers), y} over the bars
     heat         rows, columns, values [row][column]
 
-The look of a series is line, dashed, hollow (result of a solver), filled (proven), halo (around
-other marks), segments (pairs of points), dashed-segments, band (from low to y) or area (from y down
-to 0). None or NaN in x or y is a gap. The entry steps of a series says whether each value continues
-until the next point.
+The look of a series is one of these: line, dashed, hollow (points of a solver), filled (proven
+points), halo (rings around other points), segments (each two points are joined), dashed-segments,
+band (from low to y) or area (from 0 to y). None or NaN in x or y is a gap in the line. If the entry
+`steps` of a series is true, each y continues until the next x.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 FigureData = dict[str, Any]
 
 NOISE_TITLE = "Probability of every noise value"
-MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest one is not visible.
-MAX_TOTAL_ERROR = 1e-12  # The doubles of a whole law miss a sum of 1 by less than this.
+MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest mass is not visible in a plot.
+MAX_TOTAL_ERROR = 1e-12  # Masses with a sum below 1 by more than this are only a part of a law.
 MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.
 _MAX_NUMBERED_SIZE = 12  # Heat maps with at most this many rows and columns have numbers in cells.
 _WHITE_TEXT_SHARE = 0.4  # From this share of the largest mass, numbers are white.
@@ -262,7 +262,10 @@ def draw_lines(axis: Axes, figure: Values) -> None:
 
 
 def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Choose equally spaced labels that fit on an axis, 0 among them. Returns (places, labels)."""
+    """Choose equally spaced labels that fit on an axis. If "0" is a label, it is chosen.
+
+    Returns (positions, labels) of the chosen ticks.
+    """
     characters = max(_MIN_TICK_CHARACTERS, 2 + max(map(len, labels)))
     step = -(-len(labels) * characters // _AXIS_CHARACTERS)
     first = 0

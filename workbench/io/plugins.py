@@ -51,7 +51,7 @@ class Plugin:
 
 
 _plugins: dict[str, dict[str, Plugin]] = {group: {} for group in PLUGIN_GROUPS}
-_read: set[str] = set()  # Groups whose entry points have been read, and files that were loaded.
+_read: set[str] = set()  # Groups whose entry points were read, and paths of files that were run.
 _loading: list[str] = []  # Files that are being loaded.
 
 
@@ -159,13 +159,14 @@ def _format_error(error: BaseException) -> str:
 
 
 def find_foreign_package(extension: Any) -> str | None:
-    """Return the package whose code a mechanism or a notion is, with its version if it is known.
+    """Return the package of a mechanism or notion that is not part of the workbench.
 
     Args:
         extension: A mechanism or a notion.
 
     Returns:
-        None for built-in mechanisms and notions.
+        A text such as "my-package 1.2", or without the version if it is not known. None for
+        built-in mechanisms and notions.
     """
     kind = _class_of(extension)
     module = kind.__module__.partition(".")[0]
@@ -216,6 +217,7 @@ def _find_group(extension: Any) -> str | None:
         if base_name in class_names:
             group = candidate
             break
+    # Backends are registered as classes.
     if group == "backends" and not isinstance(extension, type):
         return None
     is_mechanism = hasattr(extension, "kind") and hasattr(extension, "from_dict")

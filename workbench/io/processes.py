@@ -49,7 +49,9 @@ def end_with_parent(parent: int) -> None:
 
 
 def begin_worker(parent: int) -> None:
-    """Prepare a new worker process: it ignores Ctrl-C, which the parent handles, and ends with it.
+    """Prepare a new worker process: it ignores Ctrl-C, and ends when its parent ends.
+
+    The parent handles Ctrl-C.
 
     Args:
         parent: Process ID of the parent.
@@ -60,9 +62,10 @@ def begin_worker(parent: int) -> None:
 
 @contextlib.contextmanager
 def safe_start() -> Iterator[None]:
-    """Keep the current folder off the path of Python processes that are started inside.
+    """Keep the current folder off the module path of Python processes that start in this context.
 
-    Libraries start processes by `python -c` and `python -m`, which put this folder first.
+    Libraries start processes by `python -c` and `python -m`. Both would import modules of the
+    current folder first.
     """
     earlier_values = {name: os.environ.get(name) for name in SAFE_PATH_ENVIRONMENT}
     os.environ.update(SAFE_PATH_ENVIRONMENT)

@@ -1,8 +1,9 @@
-"""Find objects that higher layers provide to lower ones, each imported at its first use.
+"""Let lower layers use objects of higher layers, which they must not import.
 
-A lower layer, such as `io`, asks here for an object of a higher layer by kind and name, because it
-must not import that layer. `workbench/__init__` fills the table of these objects, so it is complete
-whichever module is imported first.
+A lower layer asks here for an object by kind and name. The module of the object is imported at its
+first use. Example: `load_provided("families", "channel")` returns the family of channels.
+`workbench/__init__` registers the place of every object. This module is therefore complete
+whichever other module is imported first.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-# Name -> "module:attribute", or "module" if the module itself is provided.
+# By the name of an object: "module:attribute", or "module" if the object is the module itself.
 Places = Mapping[str, str]
 
 _places: dict[str, Places] = {}
 
 
 def register_places(kind: str, places: Places) -> None:
-    """Register the places of all objects of a kind, in place of earlier ones.
+    """Register the places of all objects of a kind. They replace earlier ones.
 
     Args:
-        kind: Kind of the objects.
+        kind: Kind of the objects, such as "families".
         places: Place of each object by name.
     """
     _places[kind] = MappingProxyType(dict(places))

@@ -1,16 +1,19 @@
 """Write objects as JSON records of a declared form, and read such records strictly.
 
     form = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS)
-    form.write(mechanism)                     {"kind": "quantizer", "knots": [..], ..}
-    form.read(data)                           {"knots": (..), ..}; CorruptFile for anything else
+    form.write(mechanism)              {"kind": "quantizer", "knots": ["0", "1/2"], "outputs": ..}
+    form.read(data)                    {"knots": (Fraction(0), Fraction(1, 2)), "outputs": ..}
 
-`write` takes the entries from the attributes of an object. Laws have integer weights:
+`write` takes the entries from the attributes of an object. `read` raises CorruptFile for a record
+of another form.
 
-{"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and
-                                                    their sum
-[[2, "0x3", 1, "0xd"], ..]                          several laws by columns, one column for each
-                                                    outcome: [count, weight, count, weight, ...],
-                                                    where `count` consecutive laws have this weight
+A law is written with integer weights, which are its probabilities times their common denominator.
+Example: {"total": "0x10", "weights": ["0x3", "0xd"]} is the law (3/16, 13/16).
+
+Several laws are written by columns, one column for each outcome. A column is a run-length code
+[count, weight, count, weight, ...]: `count` consecutive laws have this weight at the outcome.
+Example: [[2, "0x3", 1, "0x8"], [2, "0xd", 1, "0x8"]] are the laws (3/16, 13/16), (3/16, 13/16) and
+(1/2, 1/2).
 """
 
 from __future__ import annotations
@@ -33,10 +36,10 @@ from workbench.exact.objects import Record, Values
 from workbench.io.files import format_fraction, parse_hex_integer, parse_ratio
 
 FORMULA_FORMAT = "dp-workbench formula"  # Format of the files of `workbench.formulas.certificate`.
-_MAX_CELLS = 4_000_000  # A file of columns must not stand for more weights than this.
+_MAX_CELLS = 4_000_000  # Columns are refused if their laws have more weights in all.
 _LAW_ENTRIES = ("total", "weights")
 _MAX_TEXT_CHARACTERS = 100  # A longer string in a record is refused.
-_MAX_DOUBLE_CHARACTERS = 30  # The longest spelling of a double.
+_MAX_DOUBLE_CHARACTERS = 30  # A longer text of a double is refused. `repr` is at most 24 long.
 
 
 def take_entries(data: Any, record_name: str, names: set[str]) -> Record:
@@ -80,7 +83,7 @@ def read_ratios(data: Any, entry_name: str) -> Rationals:
         entry_name: Name of the list in errors.
 
     Raises:
-        CorruptFile: The data are no such list.
+        CorruptFile: The data are no list of exact numbers.
     """
     items = require_list(data, entry_name)
     return tuple(parse_ratio(item, f"An entry of {entry_name}") for item in items)
@@ -154,7 +157,9 @@ def read_law_record(data: Any, entry_name: str) -> Distribution:
 
 
 def write_law_columns(laws: Sequence[Distribution]) -> list[list[Any]]:
-    """Write laws over one total by columns, which `read_law_columns` reads.
+    """Write laws by columns, as the module header explains. `read_law_columns` reads them.
+
+    The weights of all laws refer to one total, the least common multiple of the totals.
 
     Args:
         laws: Laws on the same outcomes.
@@ -174,14 +179,14 @@ def write_law_columns(laws: Sequence[Distribution]) -> list[list[Any]]:
 
 
 def read_law_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
-    """Read laws from the runs of their columns. Each law is divided by the sum of its weights.
+    """Read laws by columns. The probabilities of a law are its weights divided by their sum.
 
     Args:
         data: Data of a JSON file.
         count: Number of laws, as the file states it.
 
     Raises:
-        CorruptFile: The data are no such columns, or have too many weights.
+        CorruptFile: The data have another form than the module header says, or too many weights.
     """
     columns = [require_list(column, "A column") for column in require_list(data, "columns")]
     if type(count) is not int or not 0 < count * len(columns) <= _MAX_CELLS:

@@ -1,6 +1,6 @@
-"""Hold the rows of a long computation, and show them as a table, plots and files.
+"""Collect the rows of a long computation, and show them as a table, plots and files.
 
-A computation that Ctrl-C interrupts gives a result with the finished rows.
+If Ctrl-C interrupts the computation, the result contains the finished rows.
 
 >>> result = Result("Squares", [{"x": 1, "y": 1}, {"x": 2, "y": 4}])
 >>> result, [row["y"] for row in result]
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from workbench.io.figures import Width
 
 Row = dict[str, Any]
-# Each plot is drawn when it is called, and is None if there are too few rows.
+# Functions that draw plots, by the name of the plot. They return None if there are too few rows.
 Plots = Mapping[str, "Callable[[], Figure | None]"]
 
-# It is called with (number of finished parts, number of parts, description of the next part).
+# A function that is called with (finished parts, number of parts, description of the next part).
 Progress = Callable[[int, int, str], None]
 
 MAX_SILENT_SECONDS = 5.0  # A long search reports at least this often.
@@ -94,7 +94,7 @@ class Result(Sequence[Row]):
         rows: Rows in the order in which they were computed.
         name: Stem of the file that holds the table.
         columns: Columns that the table always has, in this order, before all others.
-        draw: Maps the table to its plots by name, the most important one first.
+        draw: Maps the table to functions that draw its plots, by name. The most important is first.
         finished: Number of parts (tasks, runs, artifacts) that were computed.
         total: Number of parts that were planned.
         seconds: Runtime in seconds.
@@ -119,10 +119,10 @@ class Result(Sequence[Row]):
         return self.finished < self.total
 
     def describe_interruption(self, subject: str) -> str | None:
-        """Return "Interrupted: 2 of 5 " and the subject, or None for a complete result.
+        """Return a text such as "Interrupted: 2 of 5 rows", or None for a complete result.
 
         Args:
-            subject: Words that follow the numbers.
+            subject: Words that follow the numbers, such as "rows".
         """
         if not self.is_interrupted:
             return None
@@ -457,7 +457,7 @@ def list_question_columns(table: pd.DataFrame) -> list[str]:
 
 
 def _format_accents(text: str) -> str:
-    """Replace letters with combining accents by formulas, for LaTeX without Unicode."""
+    """Replace letters with combining accents by formulas that LaTeX reads without Unicode."""
 
     def format_accent(match: re.Match[str]) -> str:
         """Return the formula of one letter with its accent."""
@@ -474,7 +474,8 @@ def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
         table: Table of rows, such as `Result.to_frame` returns.
         title: Caption.
     """
-    caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
+    escapes = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"}
+    caption = title.translate(escapes)
 
     def format_infinity(value: Any) -> Any:
         """Replace an infinite number by its sign."""

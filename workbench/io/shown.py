@@ -1,6 +1,6 @@
-"""Render objects for notebooks as HTML without script: facts as a table, and a picture.
+"""Render objects for notebooks as HTML without script: a table of facts, and a picture.
 
-All texts are escaped.
+All texts are escaped, so that names from files cannot add HTML.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_PNG_PIXELS = 800  # Largest width of a PNG in pixels.
 
 
 class OneLine:
-    """An object whose text is one line, which a notebook shows."""
+    """An object that a notebook shows by its text `str(self)`, which is one line."""
 
     def _repr_html_(self) -> str:
         return render_document(str(self), "")

@@ -1,10 +1,16 @@
 """Export the ledger as a flat table, in CSV or Parquet, with its provenance.
 
-The table has one line for each row, sorted by request. Two ledgers with the same answers therefore
-export the same bytes. The columns are: key, model, backend, the parameters, the solver's options,
-the versions, then the answer. Exact numbers are written as the nearest double (their exact text is
-in the request, see `workbench results show KEY`). Lists are written as JSON. The provenance of
-FILE.csv is in FILE.csv.json. A Parquet file has it in its own metadata under "dp-workbench".
+The table has one line for each row of the ledger, sorted by request. Two ledgers with the same
+answers therefore export the same bytes. A line has two parts:
+
+    head    key, model, backend, the parameters, option_NAME for each option of the solver,
+            backend_version, workbench (its version)
+    tail    the values of the answer, and the runtime as "seconds" if requested (`effort`)
+
+Exact numbers are written as the nearest double. `workbench results show KEY` prints their exact
+texts, which are in the request. Lists are written as JSON. The provenance (ledger, versions and
+specifications) of FILE.csv is in FILE.csv.json. A Parquet file contains it in its own metadata
+under "dp-workbench".
 """
 
 from __future__ import annotations
@@ -57,9 +63,9 @@ _COLUMN_MEANINGS = (
 
 
 def _flatten_row(row: LedgerRow, effort: bool) -> tuple[Record, Record]:
-    """Return the columns of the request and the columns of the answer of one row.
+    """Return the head and the tail of one row (see the module header).
 
-    effort: whether to include the seconds.
+    effort: whether to include the runtime, as the column seconds.
     """
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
@@ -83,8 +89,10 @@ def _flatten_row(row: LedgerRow, effort: bool) -> tuple[Record, Record]:
 
 
 def _to_export_cell(value: Any) -> Any:
-    """Return a value as it is exported: lists and objects as JSON."""
-    return canonical_json(value) if isinstance(value, (list, dict)) else value
+    """Return a list or an object as JSON text. Other values are returned unchanged."""
+    if isinstance(value, (list, dict)):
+        return canonical_json(value)
+    return value
 
 
 def check_export_path(path: Path) -> None:
@@ -111,7 +119,7 @@ class _FlatRows:
 
     Attributes:
         ledger: The open ledger.
-        numbers: The numbers of the rows.
+        numbers: The numbers of the rows in the ledger, in the order of the export.
         effort: Whether to include the runtime, as the column seconds.
     """
 
@@ -121,7 +129,7 @@ class _FlatRows:
 
     @cached_property
     def columns_and_versions(self) -> tuple[list[str], set[str]]:
-        """Return the columns, and the versions that answered, as JSON."""
+        """Return the names of all columns, and the JSON of all version tables of the requests."""
         head: Record = {"key": None}
         tail: Record = {}
         versions = set()
@@ -200,7 +208,7 @@ def export_ledger(
 
 
 def _write_csv(rows: _FlatRows, record: Callable[[bytes], None]) -> Iterator[bytes]:
-    """Yield the CSV file line by line. record: called with each line, to hash the file."""
+    """Yield the CSV file line by line. `record` is called with each line, to hash the file."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     columns, _ = rows.columns_and_versions
@@ -226,7 +234,7 @@ def _to_csv_cells(row: Record) -> list[Any]:
 
 
 def _split_batches(rows: _FlatRows) -> Iterator[list[Record]]:
-    """Yield the rows in batches."""
+    """Yield the rows in batches of at most _PARQUET_BATCH_ROWS."""
     remaining = iter(rows)
     return iter(lambda: [*itertools.islice(remaining, _PARQUET_BATCH_ROWS)], [])
 

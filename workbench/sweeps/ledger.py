@@ -4,13 +4,15 @@
     key       sha256 of `request`
     request   canonical JSON: schema, model, parameters, backend, versions, options
     answer    canonical JSON: status, reason, objective, bound, ...; a failed solve has its reason
-    seal      sha256 of request and answer, which reveals a changed bit that SQLite does not notice
+    seal      sha256 of request and answer; it reveals a changed bit that SQLite does not notice
     seconds   runtime; it differs from run to run and is therefore not part of the answer
 
+The table `sweeps` stores the text of every specification that was run.
+
 Rows are immutable: triggers refuse updates and deletes, and ignore a second row of the same key.
-A batch is one transaction. A reader, or a process that starts after a crash, therefore finds all
-rows of a batch or none. The table `sweeps` stores the text of every specification that was run.
-The file uses a write-ahead log (WAL).
+Rows are added in batches, and a batch is one transaction. After a crash, the file therefore
+contains all rows of a batch or none. The file uses a write-ahead log (WAL): SQLite first writes
+changes to a second file beside it, so that others can read while one process writes.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ DEFAULT_LEDGER = Path("results/ledger.sqlite")  # Git ignores this file.
 APPLICATION_ID = 0x64707762  # The header of the file contains this number, "dpwb" in ASCII.
 SCHEMA = 1  # The version of the tables, which the header of the file contains too.
 
-# A caller may wait at most this long for another process that writes.
+# A longer waiting time for another process that writes is refused: one day.
 _MAX_PATIENCE_SECONDS = 86_400
 # Every message about damage ends with this sentence.
 _RECOVERY_ADVICE = "Restore a copy of the file, or name another --ledger and run the sweep again."
-# The status of a row that another solver answered than the one in its request.
+# The status of a row whose request names another solver than the one that was used.
 FALSE_NAME_STATUS = "false_name"
-# Only requests with these methods may have such a row.
+# Only rows of requests with these methods can have that status.
 _SEARCH_METHODS = re.compile(r'"method":"(optm|product)"')
 # The messages of SQLite about a damaged file start with one of these texts.
 _DAMAGE_MESSAGES = ("Could not decode", "no such table", "no such column")
@@ -111,7 +113,7 @@ class LedgerRow(NamedTuple):
     def answer_values(self) -> Values:
         """Return the answer as a dictionary.
 
-        Its status is FALSE_NAME_STATUS if another solver answered than the request names.
+        Its status is FALSE_NAME_STATUS if the request names another solver than the one used.
         """
         answer = dict(json.loads(self.answer))
         if _SEARCH_METHODS.search(self.request):
@@ -120,10 +122,10 @@ class LedgerRow(NamedTuple):
 
     @staticmethod
     def _find_false_name(request: Values) -> Values:
-        """Return the status and the failure of a row under a false name, else nothing.
+        """Return {"status": ..., "failure": ...} of a row under a false name, otherwise {}.
 
-        Before requests had a revision, searches for quantizers with the methods optm and product
-        used HiGHS, whatever solver the request named.
+        Early versions ignored the solver in the request of a search for quantizers (methods optm
+        and product) and used HiGHS. Their requests have no parameter `revision`.
         """
         parameters = request.get("parameters", {})
         solver = request.get("backend")
@@ -139,7 +141,7 @@ class LedgerRow(NamedTuple):
 
 
 class Ledger:
-    """Open a ledger. It is a context manager that closes the file.
+    """An open ledger. As a context manager it closes the file at the end.
 
     Args:
         path: The file. Its folder is created with the ledger.
@@ -248,10 +250,10 @@ class Ledger:
         return log.stat().st_size if log.exists() else 0
 
     def _count_missing_bytes(self) -> int:
-        """Count the bytes of the last page that the file lacks and SQLite reads as zeros.
+        """Count the missing bytes of a truncated file, which SQLite would read as zeros.
 
-        Call this within a transaction, when nobody writes to the file. A log may contain the page,
-        so the result is 0 if there is a log.
+        Call this within a transaction, so that nobody writes to the file. If there is a write-ahead
+        log, it may contain the missing bytes, so the result is 0.
         """
         if self._log_size:
             return 0
@@ -268,15 +270,15 @@ class Ledger:
             )
         with self._transaction():
             # Another process may have created the tables first.
-            if not self._read_schema_version():
+            if self._read_schema_version() == 0:
                 for statement in (*_TABLES, f"pragma user_version = {SCHEMA}"):
                     self._db.execute(statement)
                 self._db.execute(f"pragma application_id = {APPLICATION_ID}")
 
     def _enable_write_ahead_log(self) -> Any:
-        """Turn the write-ahead log on and return the mode of the journal.
+        """Turn the write-ahead log on and return the resulting journal mode, "wal" if it is on.
 
-        SQLite does not wait for another process that turns it on at the same moment.
+        SQLite fails at once if another process turns it on at the same moment, so this is retried.
         """
         from workbench.solvers.search import Deadline  # This import needs NumPy, which is slow.
 
@@ -348,7 +350,7 @@ class Ledger:
     # Writing.
 
     def add(self, rows: Iterable[LedgerRow]) -> int:
-        """Commit rows in one transaction and return how many were new.
+        """Commit rows in one transaction and return the number of new rows.
 
         Args:
             rows: The answers to store. A row whose key is in the ledger already is ignored.

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from workbench.sweeps.ledger import Ledger, LedgerRow
 
-_BATCH_ROWS = 500  # Rows are committed in transactions of at most this many.
+_BATCH_ROWS = 500  # One transaction commits at most this many rows.
 
 # These values depend on the points that were solved before in the same run.
 _RUN_DEPENDENT_VALUES = ("recheck", "start", "residual")
 
-# Numbers within this tolerance are equal, because a hot start changes the last digits.
+# Numbers within this relative or absolute tolerance are equal, because the last digits depend on
+# the point from which a solve started.
 _EQUALITY_TOLERANCE = 1e-9
 
 
@@ -47,9 +48,9 @@ def merge_ledgers(
 ) -> MergeResult:
     """Add the rows and the specifications of ledgers to a target ledger.
 
-    A key that is in the target already keeps its answer. The values that depend on the run (where
-    a solve started, whether it was solved twice, its seconds) are not compared. Rows are committed
-    in batches, so an interrupted merge continues with the same call.
+    A key that is in the target already keeps its answer. Values that depend on the run are not
+    compared: the start of a solve, its recheck, its residual and its seconds. Rows are committed in
+    batches, so the same call continues an interrupted merge.
 
     Args:
         sources: The ledgers to read. Each must exist.
@@ -88,7 +89,7 @@ def merge_ledgers(
 
 
 def _find_different_rows(batch: list[LedgerRow], ledger: Ledger) -> list[LedgerRow]:
-    """Return the rows of a batch to which a ledger has another answer."""
+    """Return the rows of a batch for whose key the ledger contains another answer."""
     known_keys = ledger.find_known_keys([row.key for row in batch])
     known_rows = (row for row in batch if row.key in known_keys)
     return [row for row in known_rows if not _answers_agree(ledger.find(row.key), row)]

@@ -1,4 +1,4 @@
-"""The result of a sweep: its counts, and the rows of its points, read from the ledger on demand."""
+"""The result of a sweep: counts of its points, and their rows. The ledger is read on demand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SweepCounts:
 
     @property
     def left(self) -> int:
-        """Return the number of points without a row."""
+        """Return the number of points that still have no row."""
         return self.points - self.known - self.solved
 
     def to_dict(self) -> Row:
@@ -53,10 +53,10 @@ class SweepCounts:
 
 
 class LedgerRows(Sequence[Row]):
-    """The rows of some requests as in an export (`flatten_ledger`), sorted by request.
+    """The flat rows of some requests, as `flatten_ledger` makes them, sorted by request.
 
-    The ledger is read once, when the first row is used. This raises CorruptFile or WorkbenchError
-    if the ledger cannot be read.
+    The ledger is read once, when the first row is used. If this fails, it raises CorruptFile or
+    WorkbenchError.
 
     Args:
         ledger: The path of the ledger.

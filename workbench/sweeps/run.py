@@ -6,10 +6,11 @@
     (60, 0, 60)
     >>> result.to_frame().objective.min()                            # doctest: +SKIP
 
-A point is one combination of the values of a grid; a task is a piece of a path of points. Tasks end
-in any order. Only this process writes the ledger, with one transaction for each task.
-Points in the ledger are skipped, so an interrupted sweep continues where it stopped. Its answers do
-not change: a task is stored completely or not at all, and its answers depend on nothing outside it.
+A point is one combination of the values of a grid. A task is a list of points that are solved one
+after the other. Tasks end in any order. Only this process writes the ledger, with one transaction
+for each task. Points in the ledger are skipped, so an interrupted sweep continues where it stopped.
+The interruption does not change the answers: a task is stored completely or not at all, and its
+answers do not depend on other tasks.
 """
 
 from __future__ import annotations

@@ -2,16 +2,16 @@
 
     name = "noise"                       # optional
     [[grid]]                             # one or more
-    model = "modulo"                      # the name of a family
-    n = 8                                # every other key is an option of the family:
-    max_shift = [1, 2, 3]                # a list is an axis of the grid,
-    epsilon = "0.1:4:40"                 # a text FIRST:LAST:COUNT is a grid of
+    model = "modulo"                     # the name of a family
+    n = 8                                # every other key is an option of the family
+    max_shift = [1, 2, 3]                # a list: an axis of the grid with 3 values
+    epsilon = "0.1:4:40"                 # a text FIRST:LAST:COUNT: an axis with COUNT values, see
                                          # `workbench.data.parameter_grid`
 
-A grid is the product of its axes; each combination is a point. The hot options of a family (ε, δ)
-are those that a live solver can change without building its program again. Their combinations form
-a path, which runs back and forth, so that each step is small. A piece of a path is a task
-(`Chunk`). Every error names the line of the wrong value.
+A grid is the product of its axes, here with 3 * 40 points. A solver can change the hot options of a
+family (ε, δ) without building its program again. For each combination of the other options, the
+points form a path, on which the hot options run back and forth in small steps. A path is divided
+into tasks (`Chunk`). Every error names the line of the wrong value.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from workbench.sweeps.workers import Task, list_versions
 
 SCHEMA = 1  # The version of requests and answers, which is part of every key.
 MAX_POINTS = 5_000_000  # A specification may have at most this many points.
-# One of this many points is also solved from a cold start, besides the ends of a path.
-_RECHECKED_SHARE = 100
+# On average one of this many points is also solved from a cold start, besides corners of the grid.
+_POINTS_PER_RECHECK = 100
 
-# The message of tomllib about a wrong file, with its line.
+# The message of tomllib about a wrong file: group 1 is the reason, group 2 the line.
 _TOML_ERROR = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 
 
@@ -136,7 +136,7 @@ def read_spec(source: Path | str | Values) -> Spec:
 
 
 def _count_grids(grids: Any) -> int:
-    """Return the number of grids, 0 if the value is not a list."""
+    """Return the number of grids. It is 0 if the value is not a list."""
     return len(grids) if isinstance(grids, list) else 0
 
 
@@ -268,7 +268,7 @@ def _make_chunks(
         requests = _make_requests(family, solver, content, points)
         keys = [hash_texts(request) for request in requests]
         is_rechecked = [
-            corner or int(key[:8], 16) % _RECHECKED_SHARE == 0
+            corner or int(key[:8], 16) % _POINTS_PER_RECHECK == 0
             for corner, key in zip(is_corner, keys, strict=True)
         ]
         size = family.points_per_task(fixed_values)
@@ -293,7 +293,10 @@ def _is_at_ends(point: tuple[Any, ...], ends: list[tuple[Any, Any]]) -> bool:
 
 
 def _order_points(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield all points of a grid; the last axis changes fastest, forwards and backwards in turn."""
+    """Yield all points of a grid. The last axis changes fastest, forwards and backwards in turn.
+
+    Example: the axes [1, 2] and [3, 4] give (1, 3), (1, 4), (2, 4), (2, 3).
+    """
     if not axes:
         yield ()
         return
@@ -307,9 +310,10 @@ def _order_points(axes: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
 def _check_values(
     family: Family, fixed_values: Values, first: Values, axes: Mapping[str, list[Any]]
 ) -> None:
-    """Check every value of the hot options once, with the first values of the others.
+    """Check every value of the hot options once, with the first values of the other hot options.
 
-    Whether a value is refused does not depend on the other hot options. Raises InvalidRequest.
+    This is enough, because whether a value is refused does not depend on the other hot options.
+    Raises InvalidRequest.
     """
     request = family.make_request_from_values({**fixed_values, **first})
     for key, values in axes.items():

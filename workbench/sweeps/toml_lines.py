@@ -63,7 +63,7 @@ class KeyLines:
 def find_key_lines(text: str, file: str, grid_count: int) -> KeyLines:
     """Find the line of each key of a text that is valid TOML.
 
-    A statement ends at the first line where the lines so far can be parsed.
+    A statement may have several lines. It ends at the first line with which tomllib can parse it.
 
     Args:
         text: The content of the file.

@@ -1,10 +1,11 @@
 """Run the tasks of a sweep: in this process, in processes of this machine (loky), or on Dask.
 
 The functions `run_on_...` yield (index of a task, its answers) as tasks end, in any order. They
-yield (index, None) for a task that was given up because the processes working on it died
-repeatedly. A process that dies loses only the tasks it was working on.
+yield (index, None) for a task that was given up because its processes died repeatedly. If a process
+dies, only the tasks that it was solving are affected.
 
-A hot start solves a point from the last solution of the same program, a cold start from scratch.
+A hot start solves a point from the last solution of the same program. A cold start begins without a
+solution.
 
 loky is used through joblib's copy of it, whose futures report at once that a worker has died.
 joblib's Dask backend would wait forever in that case, so Dask is called directly.
@@ -42,7 +43,7 @@ from workbench.sweeps.ledger import canonical_json
 # For each point: the status, the canonical JSON of the answer, the seconds.
 Answers = list[tuple[str, str, float]]
 
-MAX_DEATHS = 3  # A task is tried alone after this many processes died while they worked on it.
+MAX_DEATHS = 3  # After this many deaths of processes that had a task, the task is tried alone.
 CONNECT_SECONDS = 30.0  # The time limit for connecting to a scheduler.
 NO_WORKER_SECONDS = 60.0  # A cluster may be without workers for at most this time.
 REPLY_SECONDS = 60.0  # The time limit for an answer of a scheduler.
@@ -132,7 +133,11 @@ def solve_task(task: Task) -> Answers:
 
 
 def _solve_points(session: Any, task: Task) -> list[tuple[Record, float]]:
-    """Solve all points hot, or all of them cold if a cold start disagrees at a rechecked point."""
+    """Return (answer, seconds) of every point.
+
+    All points are solved hot. If a cold start disagrees at a rechecked point, all are solved again
+    cold, and these answers are returned.
+    """
     timed_answers = [_solve_point(session, point, cold=False) for point in task.points]
     for index in task.recheck:
         hot_answer, _ = timed_answers[index]
@@ -198,8 +203,9 @@ def run_on_processes(
 ) -> Generator[tuple[int, Any | None], None, None]:
     """Run tasks on processes of this machine, one thread each.
 
-    When a process dies, the submitted tasks are tried again. A task that was submitted at
-    MAX_DEATHS deaths is tried once more alone. It is given up if its process dies again.
+    When a process dies, all submitted tasks are tried again, because it is unknown which of them
+    was the cause. A task that was submitted at MAX_DEATHS deaths is tried once more alone. It is
+    given up if its process dies again.
 
     Args:
         tasks: The arguments of `function`, one for each task.
@@ -242,8 +248,20 @@ def _run_in_pool(
 ) -> Iterator[tuple[int, Any | None]]:
     """Run the waiting tasks until all are done or a process dies.
 
-    After a death the submitted tasks wait again, or become suspects after MAX_DEATHS deaths.
-    capacity: the number of tasks that are submitted at a time.
+    After a death, the submitted tasks are added to `waiting` again, or to `suspects` if they were
+    submitted at MAX_DEATHS deaths.
+
+    Args:
+        tasks: The arguments of `function`, one for each task.
+        waiting: Indices of the tasks to run, the next one last. It is changed.
+        jobs: The number of processes.
+        capacity: The largest number of tasks that are submitted at a time.
+        deaths: For each index, the number of deaths while the task was submitted. It is changed.
+        suspects: Indices of tasks that must be tried alone. It is changed.
+        function: The function that a worker calls with a task.
+
+    Yields:
+        (index of a task, its result).
     """
     pool = get_executor(jobs)
     running: dict[Any, int] = {}
