@@ -155,7 +155,7 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     if name_parts:
         entries = [entry for name, entry in entries_by_name.items() if name in names]
     elif not show_published:
-        # User-defined baselines have a package, published mechanisms of the workbench have none.
+        # Only the published mechanisms of the workbench itself have no package.
         entries = [entry for entry in entries if entry.package]
     points = family_frontier.points(question, values)
     return replace(plan, tasks=[*plan.tasks, *make_published_tasks(entries, points, names)])

@@ -1,8 +1,12 @@
-"""`workbench check`: exit codes, its limit of time, and the checkers that it writes."""
+"""`workbench check`: exit codes, its limit of CPU time, and the checkers that it writes.
+
+The exit code is 0 for a proven file, 1 for a false one and 2 for one that cannot be read or decided.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +33,7 @@ def exit_code(*arguments: object) -> int:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> dict[str, Path]:
-    """A certificate and a formula."""
+    """Save a certificate and a formula, and return their paths by kind."""
     question = wb.ModuloNoise(n=3, max_shift=1)
     paths = {"certificate": tmp_path / "noise.json", "formula": tmp_path / "formula.json"}
     wb.design(question, epsilon=1).save(paths["certificate"])
@@ -38,37 +42,42 @@ def saved(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["certificate", "formula"])
-def test_the_checker_of_a_file_is_written(
-    kind: str, saved: dict[str, Path], tmp_path: Path, capsys
+def test_a_written_checker_proves_the_file_without_packages(
+    kind: str, saved: dict[str, Path], tmp_path: Path
 ) -> None:
-    """By the file, and by the kind alone; it is the one of the repository, and proves the file."""
-    first, second = tmp_path / "first.py", tmp_path / "second.py"
-    assert exit_code("check", saved[kind], "--write-checker", first) == 0
-    assert exit_code("check", "--kind", kind, "--write-checker", second, "--json") == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {
-        "checker": str(second),
-        "kind": kind,
-    }
-    source = (ROOT / "tools" / f"check_{kind}.py").read_bytes()
-    assert first.read_bytes() == second.read_bytes() == source
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(first), str(saved[kind])],
+    checker = tmp_path / "checker.py"
+    assert exit_code("check", saved[kind], "--write-checker", checker) == 0
+    assert checker.read_bytes() == (ROOT / "tools" / f"check_{kind}.py").read_bytes()
+    # -I and -S hide all installed packages.
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", str(checker), str(saved[kind])],
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    assert done.returncode == 0
-    assert "proven" in done.stdout
+    assert run.returncode == 0
+    assert "proven" in run.stdout
 
 
-def test_certificates_are_the_default_kind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["certificate", "formula"])
+def test_a_checker_is_written_for_a_kind_without_a_file(kind: str, tmp_path: Path, capsys) -> None:
+    checker = tmp_path / "checker.py"
+    assert exit_code("check", "--kind", kind, "--write-checker", checker, "--json") == 0
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed == {"checker": str(checker), "kind": kind}
+    assert checker.read_bytes() == (ROOT / "tools" / f"check_{kind}.py").read_bytes()
+
+
+def test_the_checker_of_certificates_is_written_by_default(tmp_path: Path) -> None:
     assert exit_code("check", "--write-checker", tmp_path / "c.py") == 0
     assert (tmp_path / "c.py").read_bytes() == certificate_file.read_checker_source("certificate")
 
 
-def test_requests_for_a_checker_that_make_no_sense(saved: dict[str, Path], tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in saved.values()}
+def test_a_refused_request_for_a_checker_writes_nothing(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
+    contents = {path: path.read_bytes() for path in saved.values()}
     target = tmp_path / "c.py"
     for arguments in (
         ["check"],
@@ -82,77 +91,79 @@ def test_requests_for_a_checker_that_make_no_sense(saved: dict[str, Path], tmp_p
     ):
         assert exit_code(*arguments) == 2
     assert not target.exists()
-    assert before == {path: path.read_bytes() for path in saved.values()}
+    assert contents == {path: path.read_bytes() for path in saved.values()}
 
 
 @pytest.mark.parametrize(
     "error", [OutOfTime, MemoryError, RecursionError, OverflowError, ZeroDivisionError]
 )
-def test_what_cannot_be_decided_is_not_false(
+def test_an_error_inside_a_proof_leaves_the_file_undecided(
     error: type[Exception], tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    def failing(path: object) -> Any:
+    def fail_to_check(path: object) -> Any:
         raise error
 
-    monkeypatch.setattr(certificate_file, "check", failing)
+    monkeypatch.setattr(certificate_file, "check", fail_to_check)
     assert exit_code("check", tmp_path / "c.json") == 2
     assert "cannot be decided" in capsys.readouterr().err
 
 
 def test_a_proof_without_end_is_stopped(tmp_path: Path, monkeypatch, capsys) -> None:
-    def endless(path: object) -> Any:
+    def check_forever(path: object) -> Any:
         while True:
             pass
 
-    monkeypatch.setattr(certificate_file, "check", endless)
+    monkeypatch.setattr(certificate_file, "check", check_forever)
     monkeypatch.setattr(certificate, "_CHECK_SECONDS", 0.05)
     assert exit_code("check", tmp_path / "c.json") == 2
     assert "0.05 seconds" in capsys.readouterr().err
 
 
-def test_a_limit_of_time_ends_with_its_block() -> None:
+def test_a_limit_of_cpu_time_does_not_apply_after_its_block() -> None:
     with limit_cpu_time(0.05):
         pass
-    assert sum(k * k for k in range(1_000_000)) > 0  # a fifth of a second, after the block
+    # This sum takes longer than the limit, about 0.2 s.
+    assert sum(k * k for k in range(1_000_000)) > 0
 
 
 @pytest.mark.parametrize(
-    "place", ["/proc/kmsg", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/self/pagemap", "."]
+    "path", ["/proc/kmsg", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/self/pagemap", "."]
 )
 @pytest.mark.parametrize("command", ["check", "audit", "sample", "compose --times 2 --delta 0.1"])
-def test_files_of_the_kernel_are_refused(command: str, place: str, capsys) -> None:
+def test_devices_folders_and_files_of_the_kernel_are_refused(
+    command: str, path: str, capsys
+) -> None:
     name, *options = command.split()
-    assert exit_code(name, place, *options) == 2
+    assert exit_code(name, path, *options) == 2
     assert "Bug" not in capsys.readouterr().err
 
 
-def test_a_ledger_is_no_file_of_the_kernel_that_makes_its_reader_wait(
-    monkeypatch, tmp_path: Path
-) -> None:
-    """/proc/kmsg, where it may be read, hung SQLite."""
+def test_a_ledger_whose_reader_would_wait_is_refused(monkeypatch, tmp_path: Path) -> None:
+    """SQLite would wait forever for a file such as /proc/kmsg."""
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"")
 
-    def waits(handle: int, count: int) -> bytes:
+    def refuse_to_wait(handle: int, count: int) -> bytes:
         raise BlockingIOError
 
-    monkeypatch.setattr("workbench.io.files.os.read", waits)
+    monkeypatch.setattr("workbench.io.files.os.read", refuse_to_wait)
     for create in (True, False):
         with pytest.raises(wb.InvalidRequest, match="without waiting"):
             wb.Ledger(path, create=create)
 
 
-def test_a_file_that_makes_its_reader_wait_is_refused(tmp_path: Path, monkeypatch) -> None:
-    """Such as /proc/kmsg: a regular file, whose read returns nothing yet."""
+def test_a_certificate_whose_reader_would_wait_is_refused(tmp_path: Path, monkeypatch) -> None:
     path = tmp_path / "c.json"
     path.write_text("{}")
-    real = certificate_file.read_text.__globals__["os"].fdopen
+    real_fdopen = os.fdopen
 
-    class Waiting:
+    class WaitingFile:
+        """A file such as /proc/kmsg, which has no content yet: `read` returns None."""
+
         def __init__(self, handle: int, mode: str) -> None:
-            self.file = real(handle, mode)
+            self.file = real_fdopen(handle, mode)
 
-        def __enter__(self) -> Waiting:
+        def __enter__(self) -> WaitingFile:
             return self
 
         def __exit__(self, *_: object) -> None:
@@ -161,6 +172,6 @@ def test_a_file_that_makes_its_reader_wait_is_refused(tmp_path: Path, monkeypatc
         def read(self, count: int) -> None:
             return None
 
-    monkeypatch.setattr("workbench.io.files.os.fdopen", Waiting)
+    monkeypatch.setattr("workbench.io.files.os.fdopen", WaitingFile)
     with pytest.raises(wb.InvalidRequest, match="without waiting"):
         wb.check(path)

@@ -1,4 +1,4 @@
-"""Containers of all libraries are read alike, and missing or masked values are refused."""
+"""Numbers mean the same in the containers of all libraries. Missing values are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from workbench.pipeline.loss_tables import make_loss_table, read_loss
 pa = pytest.importorskip("pyarrow")
 
 VALUES = [1, 2, 3, 4]
-SAME: dict[str, Any] = {
+# The numbers of VALUES in each container.
+CONTAINERS: dict[str, Any] = {
     "tuple": tuple(VALUES),
     "array": np.array(VALUES),
     "float32": np.array(VALUES, np.float32),
@@ -45,7 +46,8 @@ SAME: dict[str, Any] = {
     "table": pa.table({"a": VALUES}),
     "scalars": [pa.scalar(value) for value in VALUES],
 }
-MISSING: dict[str, Any] = {
+# The same containers, with the second number missing.
+CONTAINERS_WITH_GAP: dict[str, Any] = {
     "masked": np.ma.array(VALUES, mask=[0, 1, 0, 0]),
     "Series": pd.Series([1, None, 3, 4]),
     "nullable": pd.Series([1, None, 3, 4], dtype="Int64"),
@@ -60,8 +62,9 @@ MISSING: dict[str, Any] = {
 }
 FINITE = wb.FiniteQuery("0..3", max_shift=1)
 GROUP = wb.ModuloNoise(3, max_shift=1)
-EYE = Channel.from_rows(np.eye(5))
-FIXED = AdditiveNoise(wb.ModuloNoise(4, max_shift=1), [1, 0, 0, 0, 0])
+IDENTITY_CHANNEL = Channel.from_rows(np.eye(5))
+ZERO_NOISE = AdditiveNoise(wb.ModuloNoise(4, max_shift=1), [1, 0, 0, 0, 0])
+# Functions that read the four numbers of a container, by the meaning of the numbers.
 READERS: dict[str, Callable[[Any], Any]] = {
     "inputs": lambda values: wb.FiniteQuery(values, max_shift=1).inputs,
     "prior": lambda values: wb.FiniteQuery("0..3", max_shift=1, prior=values).prior,
@@ -71,30 +74,34 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "pmf": lambda values: AdditiveNoise.from_pmf(GROUP, values).pmf.tolist(),
     "rows": lambda values: Channel.from_rows([values, values]).matrix.tolist(),
     "loss": lambda values: make_loss_table(FINITE, read_loss([values] * 4, "loss")).floats.tolist(),
-    "data": lambda values: wb.audit(EYE, loss="absolute", data=values).error.mean_error,
-    "publish": lambda values: FIXED.publish(values, insecure_seed=1).tolist(),
+    "data": lambda values: (
+        wb.audit(IDENTITY_CHANNEL, loss="absolute", data=values).error.mean_error
+    ),
+    "publish": lambda values: ZERO_NOISE.publish(values, insecure_seed=1).tolist(),
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("container", SAME)
-def test_the_same_numbers_in_every_container(reader: str, container: str) -> None:
-    only_integers = (reader == "publish" and container == "objects") or (
-        reader in ("shifts", "publish") and "float" in container
-    )
-    if only_integers:
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_reader_reads_the_same_numbers_from_every_container(reader: str, container: str) -> None:
+    has_floats = "float" in container
+    # Shifts and the answers of modular noise must be integers, also by the type of the container.
+    is_refused = reader in ("shifts", "publish") and has_floats
+    if reader == "publish" and container == "objects":
+        is_refused = True
+    if is_refused:
         with pytest.raises(wb.InvalidRequest):
-            READERS[reader](SAME[container])
+            READERS[reader](CONTAINERS[container])
     else:
-        assert READERS[reader](SAME[container]) == READERS[reader](VALUES)
+        assert READERS[reader](CONTAINERS[container]) == READERS[reader](VALUES)
 
 
 @pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("container", MISSING)
-def test_missing_values_are_refused(reader: str, container: str) -> None:
+@pytest.mark.parametrize("container", CONTAINERS_WITH_GAP)
+def test_missing_values_are_refused_in_one_line(reader: str, container: str) -> None:
     with pytest.raises(wb.InvalidRequest) as error:
-        READERS[reader](MISSING[container])
-    assert str(error.value).count("\n") == 0
+        READERS[reader](CONTAINERS_WITH_GAP[container])
+    assert "\n" not in str(error.value)
 
 
 def test_the_position_of_a_missing_value_is_named() -> None:
@@ -102,33 +109,40 @@ def test_the_position_of_a_missing_value_is_named() -> None:
         with pytest.raises(
             wb.InvalidRequest, match=r"none of them missing. Got no value at position 1\."
         ):
-            read_list(MISSING[container], "values", column=True)
+            read_list(CONTAINERS_WITH_GAP[container], "values", column=True)
 
 
-def test_types_keep_their_digits() -> None:
-    tenth = pd.Series([0.1, 0.2], dtype="float32")
-    assert wb.FiniteQuery(tenth, max_shift=1).inputs == (Fraction(1, 10), Fraction(1, 5))
+def test_a_float32_means_the_decimal_that_is_printed_for_it() -> None:
+    tenths = pd.Series([0.1, 0.2], dtype="float32")
+    assert wb.FiniteQuery(tenths, max_shift=1).inputs == (Fraction(1, 10), Fraction(1, 5))
     assert wb.Labels(np.array([0.1, 0.2], np.float32)).values.tolist() == [0.1, 0.2]
+    table = pd.DataFrame({"x": np.array([0.1, 0.2], np.float32), "y": [1, 2]})
+    inputs = wb.FiniteQuery(table, neighbours="all").inputs
+    assert inputs == ((Fraction(1, 10), 1), (Fraction(1, 5), 2))
+
+
+def test_decimals_are_exact() -> None:
     decimals = pa.array([Decimal("0.10"), Decimal("0.20")])
     assert wb.FiniteQuery(decimals, max_shift=1).inputs == (Fraction(1, 10), Fraction(1, 5))
-    table = pd.DataFrame({"x": np.array([0.1, 0.2], np.float32), "y": [1, 2]})
-    assert wb.FiniteQuery(table, neighbours="all").inputs == (
-        (Fraction(1, 10), 1),
-        (Fraction(1, 5), 2),
-    )
 
 
 @pytest.mark.parametrize(
-    "dtype", ["datetime64[s]", "datetime64[s, UTC]", "timedelta64[s]", "period[D]"]
+    "times",
+    [
+        pd.Series([1, 2]).astype("datetime64[s]"),
+        pd.Series([1, 2]).astype("datetime64[s, UTC]"),
+        pd.Series([1, 2]).astype("timedelta64[s]"),
+        pd.Series(pd.period_range("2020", periods=2, freq="D")),
+    ],
+    ids=lambda times: str(times.dtype),
 )
-def test_dates_and_spans_of_time_are_no_numbers(dtype: str) -> None:
+def test_dates_and_spans_of_time_are_no_numbers(times: pd.Series) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^x must be"):
-        read_floats(pd.Series([1, 2]).astype(dtype) if "period" not in dtype else pd.Series(
-            pd.period_range("2020", periods=2, freq="D")), "x")  # fmt: skip
+        read_floats(times, "x")
 
 
 class Polars:
-    """A column as polars has it."""
+    """A column with the methods of polars, which is not installed for the tests."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values
@@ -143,7 +157,9 @@ class Polars:
         return np.array(self.values)
 
 
-def test_columns_of_polars(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_polars_are_read_and_their_gaps_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Polars, "__module__", "polars.series.series")
     assert read_list(Polars([1, 2]), "values") == [1, 2]
     with pytest.raises(wb.InvalidRequest, match="position 1"):

@@ -1,4 +1,4 @@
-"""Every character of a CSV file belongs to a cell, or the file is refused by line."""
+"""Every character of a CSV file belongs to a cell, or an error names the line of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from workbench.data.csv_column import CsvTable
 from workbench.data.csv_rows import split_rows
 from workbench.errors import CorruptFile, InvalidRequest
 
-REFUSED = {
+# By description: the text of a file, and the line that the error names.
+REFUSED_TEXTS = {
     "a stray quote": ('pay,note\n31,ok\n42,"said hi\n57,fine\n', 3),
     "a pair of stray quotes": ('pay,note\n31,ok\n42,"said hi\n57,fine"\n', 3),
     "a quote in the header": ('pay,"note\n31,a\n42,b"\n57,c\n', 1),
@@ -35,9 +36,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_characters_outside_cells_are_refused_by_line(name: str) -> None:
-    text, line = REFUSED[name]
+@pytest.mark.parametrize("description", REFUSED_TEXTS)
+def test_an_error_names_the_line_of_a_character_outside_cells(description: str) -> None:
+    text, line = REFUSED_TEXTS[description]
     with pytest.raises(CorruptFile, match=f"line {line} "):
         split_rows(text, "p.csv")
 
@@ -49,8 +50,11 @@ def test_line_breaks_inside_cells_are_accepted_on_request() -> None:
     assert rows.lines == [1, 2, 4]
     with pytest.raises(CorruptFile, match=r"line 2 .*--multiline"):
         split_rows(text, "p.csv")
+
+
+def test_a_quote_without_an_end_is_refused_even_with_line_breaks_inside_cells() -> None:
     with pytest.raises(CorruptFile, match="line 2 "):
-        split_rows('pay\n"31\n42\n', "p.csv", multiline=True)  # it is never closed
+        split_rows('pay\n"31\n42\n', "p.csv", multiline=True)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -68,14 +72,18 @@ def test_written_cells_are_read_back(newline: str, quoting: int) -> None:
     assert rows.lines == [*range(1, 201)]
 
 
-def test_empty_lines_at_the_end_are_no_rows_and_others_are_empty() -> None:
+def test_blank_lines_at_the_end_are_dropped_and_others_are_empty_rows() -> None:
     assert split_rows("a\n\n1\n\n \n", "p.csv").cells == [["a"], [], ["1"]]
-    assert split_rows('a\n1\n""\n', "p.csv").cells[-1] == [""]
-    assert split_rows("", "p.csv").cells == split_rows("\n \n", "p.csv").cells == []
+    assert split_rows("\n \n", "p.csv").cells == []
+    assert split_rows("", "p.csv").cells == []
+
+
+def test_a_line_of_two_quotes_is_a_row_with_an_empty_cell() -> None:
+    assert split_rows('a\n1\n""\n', "p.csv").cells == [["a"], ["1"], [""]]
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "header", "row"),
+    ("text", "columns", "header", "is_header"),
     [
         ("who,2020\na,1\n", ["2020"], None, True),
         ("who,1e3\na,1\n", ["1e3"], None, True),
@@ -94,40 +102,43 @@ def test_empty_lines_at_the_end_are_no_rows_and_others_are_empty() -> None:
         (",pay\n0,31\n", ["pay"], None, True),
     ],
 )
-def test_the_first_row_is_a_header_or_a_person(tmp_path, text, columns, header, row) -> None:
+def test_the_first_row_is_a_header_or_a_person(
+    tmp_path, text: str, columns: list[str | None], header: bool | None, is_header: bool
+) -> None:
     (tmp_path / "p.csv").write_text(text)
     table, _ = CsvTable.read(tmp_path / "p.csv", columns, header=header)
-    assert table.header is row
-    assert len(table.body) == len(text.splitlines()) - row
+    assert table.header is is_header
+    assert len(table.body) == len(text.splitlines()) - is_header
 
 
 @pytest.mark.parametrize(
     ("text", "column"),
     [
-        ("2020\n1\n", "2020"),  # by its name, and every cell could be a value
+        # The column is selected by its name, and every cell of the first row could be a value.
+        ("2020\n1\n", "2020"),
         ("2020,2021\n1,2\n", "2021"),
         ("NaN\n1\n", "NaN"),
         ("$42,57\n1,2\n", "57"),
-        ("who,2\na,1\n", "2"),  # a name, and the number of a column
+        # A name of the first row is also the number of a column.
+        ("who,2\na,1\n", "2"),
         ("2,1\n5,6\n", "1"),
-        (
-            "who,2020\na,1\n",
-            "2",
-        ),  # by number, where one cell of the first row is a text and one is not
+        # The column is selected by number. Its first cell could be a value, but another cell of
+        # the first row could not.
+        ("who,2020\na,1\n", "2"),
         ("ann,31\nbob,42\n", "2"),
         ("ann,\nbob,42\n", "2"),
         ("ann,n/a\nbob,42\n", "2"),
     ],
 )
-def test_an_unclear_first_row_needs_an_option(tmp_path, text, column) -> None:
+def test_an_unclear_first_row_needs_an_option(tmp_path, text: str, column: str) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(InvalidRequest, match="--header or --no-header"):
         CsvTable.read(tmp_path / "p.csv", [column])
 
 
-def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(tmp_path) -> None:
-    path = tmp_path / "p.csv"
-    for text, words in (
+@pytest.mark.parametrize(
+    ("text", "message_pattern"),
+    [
         ("pay;note\n31;a\n", "semicolons"),
         ("pay\tnote\n31\ta\n", "tabs"),
         ("pay,note\n31;a\n", "line 2 of p.csv must be 2 cells wide. Got 1"),
@@ -136,17 +147,26 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
         ("\npay\n31\n", "line 1 of p.csv"),
         ('pay,note\n"31,5",a\n', "decimal commas"),
         ('pay,note\n"1,031",a\n', "separators of thousands"),
-    ):
-        path.write_text(text)
-        with pytest.raises(InvalidRequest, match=words):
-            CsvTable.read(path, ["pay"])[1][0].numbers()
+    ],
+)
+def test_an_error_names_the_separator_the_width_or_the_comma_that_is_wrong(
+    tmp_path, text: str, message_pattern: str
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidRequest, match=message_pattern):
+        CsvTable.read(path, ["pay"])[1][0].numbers()
+
+
+def test_a_file_in_utf_16_is_refused(tmp_path) -> None:
+    path = tmp_path / "p.csv"
     path.write_bytes("pay\n31\n".encode("utf-16"))
     with pytest.raises(CorruptFile, match="UTF-16"):
         CsvTable.read(path, ["pay"])
 
 
 @pytest.mark.parametrize(
-    "first",
+    "first_cell",
     [
         "31 EUR",
         "31kg",
@@ -163,24 +183,34 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
         "#DIV/0!",
     ],
 )
-def test_damaged_values_are_no_header(tmp_path, first) -> None:
+def test_a_first_cell_that_looks_like_a_damaged_value_needs_an_option(
+    tmp_path, first_cell: str
+) -> None:
     path = tmp_path / "p.csv"
-    path.write_text(f"{first}\n42\n57\n")
+    path.write_text(f"{first_cell}\n42\n57\n")
     for column in ("1", None):
         with pytest.raises(InvalidRequest, match="--header or --no-header"):
             CsvTable.read(path, [column])
-    for header in (True, False):
-        assert len(CsvTable.read(path, ["1"], header=header)[0].body) == 3 - header
-    assert CsvTable.read(path, [first])[0].header  # It is asked for by its name.
+    assert len(CsvTable.read(path, ["1"], header=True)[0].body) == 2
+    assert len(CsvTable.read(path, ["1"], header=False)[0].body) == 3
+    # A column that is selected by this name has a header.
+    assert CsvTable.read(path, [first_cell])[0].header
 
 
-@pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_a_decimal_comma_in_every_row_is_no_separator(tmp_path, mark) -> None:
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_another_separator_is_refused_even_if_every_row_has_one_comma(
+    tmp_path, separator: str
+) -> None:
     path = tmp_path / "p.csv"
-    path.write_text(f"age{mark}pay, gross\n31{mark}70,5\n42{mark}71,5\n")
+    path.write_text(f"age{separator}pay, gross\n31{separator}70,5\n42{separator}71,5\n")
     with pytest.raises(InvalidRequest, match="separated by"):
         CsvTable.read(path, ["2"])
-    path.write_text(f'age,"a{mark}b"\n31,"c{mark}d"\n')
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_another_separator_inside_quotes_is_accepted(tmp_path, separator: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f'age,"a{separator}b"\n31,"c{separator}d"\n')
     assert CsvTable.read(path, ["age"])[0].width == 2
 
 
@@ -189,5 +219,9 @@ def test_rows_inside_a_quoted_cell_are_refused(tmp_path) -> None:
     path.write_text('pay,note\n31,ok\n42,"said hi\n57,fine\n68,fine"\n')
     with pytest.raises(InvalidRequest, match=r"line 3 of p\.csv must be without rows .* '57,fine'"):
         CsvTable.read(path, ["pay"], multiline=True)
+
+
+def test_lines_of_text_inside_a_quoted_cell_are_accepted(tmp_path) -> None:
+    path = tmp_path / "p.csv"
     path.write_text('pay,note\n31,ok\n42,"said hi\n\nand, at last,\nbye"\n')
     assert len(CsvTable.read(path, ["pay"], multiline=True)[0].body) == 2

@@ -1,4 +1,4 @@
-"""Python accepts the texts of the command line for every argument and option."""
+"""Python accepts every argument and option also as the text of the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import workbench as wb
 from workbench.pipeline.family import Family
 from workbench.pipeline.registry import list_families
 
-SAME: list[tuple[Any, Any]] = [
+# Functions that make the same question from texts and from numbers.
+QUESTIONS: list[tuple[Any, Any]] = [
     (
         lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"),
         lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5)),
@@ -26,20 +27,28 @@ SAME: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("spelled", "built"), SAME)
-def test_questions_from_texts(spelled: Any, built: Any) -> None:
-    assert spelled() == built()
+@pytest.mark.parametrize(("make_from_texts", "make_from_numbers"), QUESTIONS)
+def test_a_question_from_texts_equals_the_question_from_numbers(
+    make_from_texts: Any, make_from_numbers: Any
+) -> None:
+    assert make_from_texts() == make_from_numbers()
 
 
-def test_labels_from_texts() -> None:
-    for labels in (wb.Labels("0..3", "1,2,1,1"), wb.Labels([0, 1, 2, 3], [1, 2, 1, 1])):
-        assert labels.values.tolist() == [0, 1, 2, 3]
-        assert labels.prior.tolist() == [0.2, 0.4, 0.2, 0.2]
+@pytest.mark.parametrize(
+    "labels", [wb.Labels("0..3", "1,2,1,1"), wb.Labels([0, 1, 2, 3], [1, 2, 1, 1])]
+)
+def test_labels_and_their_prior_are_read_from_texts(labels: wb.Labels) -> None:
+    assert labels.values.tolist() == [0, 1, 2, 3]
+    assert labels.prior.tolist() == [0.2, 0.4, 0.2, 0.2]
+
+
+def test_uniform_labels_are_read_from_texts() -> None:
     assert wb.Labels("0..3", "uniform").prior.tolist() == [0.25] * 4
     assert wb.Labels.uniform("0", "3").k == 4
 
 
-DESIGNS = [
+# The families, each with a command line that its help shows.
+DESIGN_EXAMPLES = [
     (family, line)
     for family in list_families()
     for line in family.design_examples
@@ -47,32 +56,44 @@ DESIGNS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("family", "line"), DESIGNS, ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_every_example_of_a_command_line_is_a_request_in_python(family: Family, line: str) -> None:
-    names = {option.command or option.name: option.name for option in family.options}
-    given: dict[str, Any] = {}
-    words = [
-        part
-        for word in shlex.split(line)[2:]
-        for part in (word.split("=", 1) if word[:2] == "--" else [word])
-    ]
+def parse_options(line: str, family: Family) -> dict[str, Any]:
+    """Return the options of a command line by their Python names: texts, and True for flags.
+
+    Example: "design modulo --n=8 --max-shift 3" -> {"n": "8", "max_shift": "3"}
+    """
+    python_names = {option.command or option.name: option.name for option in family.options}
+    words: list[str] = []
+    for word in shlex.split(line)[2:]:
+        words += word.split("=", 1) if word.startswith("--") else [word]
+    options: dict[str, Any] = {}
     while words:
-        name = names[words.pop(0).removeprefix("--").replace("-", "_")]
-        given[name] = True if not words or words[0].startswith("--") else words.pop(0)
-    assert family.make_request_from_options(**given).budget_text is not None
+        name = python_names[words.pop(0).removeprefix("--").replace("-", "_")]
+        is_flag = not words or words[0].startswith("--")
+        options[name] = True if is_flag else words.pop(0)
+    return options
 
 
-@pytest.mark.parametrize("wrong", ["1_0", "1.5", "x", "", "\uff11", "5x"])
-def test_other_texts_are_no_integers(wrong: str) -> None:
-    for call in (
-        lambda: wb.ModuloNoise(wrong, max_shift=1),
-        lambda: wb.ModuloNoise(sizes=f"{wrong}x5", shifts="0,1;1,0"),
-        lambda: wb.ModuloNoise(8, shifts=wrong),
-        lambda: wb.IntegerNoise(wrong),
-        lambda: wb.IntegerNoise(1, clamp=f"0..{wrong}"),
-        lambda: wb.design(wb.IntegerNoise(1), epsilon=1, runs=wrong),
-    ):
-        with pytest.raises(wb.InvalidRequest):
-            call()
+@pytest.mark.parametrize(
+    ("family", "line"), DESIGN_EXAMPLES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_the_texts_of_every_example_make_a_request_in_python(family: Family, line: str) -> None:
+    request = family.make_request_from_options(**parse_options(line, family))
+    assert request.budget_text is not None
+
+
+@pytest.mark.parametrize("text", ["1_0", "1.5", "x", "", "\uff11", "5x"])
+@pytest.mark.parametrize(
+    "read_integer_option",
+    [
+        lambda text: wb.ModuloNoise(text, max_shift=1),
+        lambda text: wb.ModuloNoise(sizes=f"{text}x5", shifts="0,1;1,0"),
+        lambda text: wb.ModuloNoise(8, shifts=text),
+        lambda text: wb.IntegerNoise(text),
+        lambda text: wb.IntegerNoise(1, clamp=f"0..{text}"),
+        lambda text: wb.design(wb.IntegerNoise(1), epsilon=1, runs=text),
+    ],
+    ids=["n", "sizes", "shifts", "sensitivity", "clamp", "runs"],
+)
+def test_a_text_that_is_no_integer_is_refused(read_integer_option: Any, text: str) -> None:
+    with pytest.raises(wb.InvalidRequest):
+        read_integer_option(text)

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what is no file is never replaced by one."""
+"""Files are written completely or not at all. Links, devices and pipes are never replaced."""
 
 from __future__ import annotations
 
@@ -12,32 +12,41 @@ from workbench.errors import InvalidRequest
 from workbench.io.files import write_atomically
 
 
-def test_links_are_followed(tmp_path: Path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "there" / "file")
-    write_atomically(tmp_path / "link", b"one")
-    write_atomically(tmp_path / "link", b"two")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there" / "file").read_bytes() == b"two"
-    assert [path.name for path in (tmp_path / "there").iterdir()] == ["file"]
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(folder / "file")
+    # The first write creates the target, and the second one replaces it.
+    write_atomically(link, b"one")
+    write_atomically(link, b"two")
+    assert link.is_symlink()
+    assert (folder / "file").read_bytes() == b"two"
+    assert [path.name for path in folder.iterdir()] == ["file"]
 
 
-def test_devices_and_pipes_are_written_into(tmp_path: Path):
-    (tmp_path / "null").symlink_to("/dev/null")
-    write_atomically(tmp_path / "null", b"gone")
-    assert (tmp_path / "null").is_symlink()
+def test_a_device_is_written_into(tmp_path: Path):
+    link = tmp_path / "null"
+    link.symlink_to("/dev/null")
+    write_atomically(link, b"discarded")
+    assert link.is_symlink()
     assert Path("/dev/null").is_char_device()
-    os.mkfifo(tmp_path / "pipe")
-    found: list[bytes] = []
-    reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_bytes()))
+
+
+def test_a_pipe_is_written_into(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    # Opening a pipe waits for the other end, so reading needs a thread.
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
-    write_atomically(tmp_path / "pipe", b"through")
+    write_atomically(pipe, b"content")
     reader.join(10)
-    assert found == [b"through"]
-    assert (tmp_path / "pipe").is_fifo()
+    assert received == [b"content"]
+    assert pipe.is_fifo()
 
 
-def test_nothing_is_left_of_a_write_that_failed(tmp_path: Path):
+def test_a_failed_write_leaves_no_file(tmp_path: Path):
     with pytest.raises(InvalidRequest, match="Got the folder"):
         write_atomically(tmp_path, b"a folder")
     with pytest.raises(TypeError):

@@ -35,7 +35,8 @@ CLAMPED = AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(0, 4)), IntegerLaw(-1, 
 REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(-1, [1, 2, 1]))
 BINOMIAL = poisson_binomial(3, epsilon=1)
 QUANTIZER = PiecewiseAffine.from_laws([-2, 2], [-3, 3], [[3, 1], [1, 3]])
-LAPLACE, SHARED = wb.DyadicLaplace(1, 2), SharedStream(bytes(32), bytes(16))
+LAPLACE = wb.DyadicLaplace(1, 2)
+SHARED = SharedStream(bytes(32), bytes(16))
 
 
 class Lengths(np.ndarray):
@@ -45,7 +46,7 @@ class Lengths(np.ndarray):
 
 
 class Quantity:
-    """The same, of packages that subclass nothing."""
+    """A number or array with a unit, of a class that is not derived from NumPy's arrays."""
 
     units = "m"
 
@@ -59,6 +60,7 @@ class Quantity:
         return float(self.numbers)
 
 
+# Containers that are no plain numbers, by description.
 BAD = {
     "unit": np.array([0, 1]).view(Lengths),
     "units": Quantity([0, 1]),
@@ -78,7 +80,8 @@ BAD = {
     "object": [object(), 1],
 }
 
-ENTRIES = {
+# Functions that read numbers, by the meaning of the numbers. Each is called with an entry of BAD.
+READERS = {
     "labels": lambda bad: wb.Labels(bad),
     "prior": lambda bad: wb.Labels([1, 2], bad),
     "label set": lambda bad: LabelRandomizer(bad, 1, lambda labels, epsilon: None),
@@ -116,19 +119,18 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("bad", BAD)
-def test_values_that_are_no_plain_numbers_are_refused(entry: str, bad: str):
+def test_values_that_are_no_plain_numbers_are_refused(reader: str, bad: str):
     with pytest.raises(wb.InvalidRequest):
-        ENTRIES[entry](BAD[bad])
+        READERS[reader](BAD[bad])
 
 
-def test_plain_numbers_are_accepted():
-    """Counts and costs are refused for what they are, not for being an array."""
+def test_lists_and_arrays_of_plain_numbers_are_accepted():
+    """The test above would also pass if the functions refused every list or array."""
     assert project_counts([3, 1]).tolist() == [0.75, 0.25]
     assert estimate_private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)
     assert NOISE.expected_loss([0, 3]) == 1
-    assert AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)]).exact_pmf[
-        0
-    ] == Fraction(1, 3)
+    noise = AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)])
+    assert noise.exact_pmf[0] == Fraction(1, 3)
     assert NOISE.publish(np.array([0, 1, 1])).shape == (3,)

@@ -1,4 +1,4 @@
-"""One style sheet applies to all figures, whatever the parameters of the user are."""
+"""All figures have the sizes of the style sheet, independent of the user's Matplotlib settings."""
 
 from __future__ import annotations
 
@@ -28,25 +28,31 @@ TABLE = pd.DataFrame({"panel": list("ab"), "x": [1, 2], "y": [1.0, 2.0]})
 
 @pytest.mark.parametrize(("columns", "width"), [(1, COLUMN_INCHES), (2, PAGE_INCHES)])
 def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, width: float) -> None:
-    spec = {"legend": 2, "series": [{"x": "x", "y": "y", "label": "a label"}], "title": "n = 8"}
-    with mpl.rc_context({"font.size": 31}):
-        figure = draw_declared_figure(
-            Drawing(spec | {"columns": columns, "panels": [{}] * columns}), TABLE
-        )
-        assert mpl.rcParams["font.size"] == 31
+    series = {"x": "x", "y": "y", "label": "a label"}
+    declaration = {
+        "title": "n = 8",
+        "legend": 2,
+        "columns": columns,
+        "panels": [{}] * columns,
+        "series": [series],
+    }
+    user_points = 31
+    with mpl.rc_context({"font.size": user_points}):
+        figure = draw_declared_figure(Drawing(declaration), TABLE)
+        assert mpl.rcParams["font.size"] == user_points
     assert figure.get_figwidth() == width
     figure.draw_without_rendering()
     assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
 
 
 def test_no_declared_figure_sets_a_font_size() -> None:
-    for name in PAPERS:
-        for key, own in (
-            read_declaration(load_paper(name).name.replace("-", "_")).items()
-            if name != "program_library"
-            else ()
-        ):
-            assert not {"size", "figsize"} & own.get("figure", {}).keys(), (name, key)
+    for paper in PAPERS:
+        if paper == "program_library":
+            continue  # It has no declared figures.
+        declarations = read_declaration(load_paper(paper).name.replace("-", "_"))
+        for artifact, declaration in declarations.items():
+            figure_keys = declaration.get("figure", {}).keys()
+            assert not {"size", "figsize"} & figure_keys, (paper, artifact)
 
 
 def test_titles_break_between_words_but_not_within_an_equation() -> None:
@@ -73,7 +79,7 @@ def test_a_map_of_percentages_marks_unknown_values() -> None:
     assert [text.get_text() for text in axis.texts] == ["0", "?", ">1k"]
 
 
-def test_pictures_of_results_are_as_wide_as_a_page_at_most(tmp_path: Path) -> None:
-    table = wb.frontier("labels", labels="0..4", epsilon="1,2")
-    assert table.plot(tmp_path / "f.pdf").get_figwidth() <= PAGE_INCHES
+def test_the_plot_of_a_result_is_at_most_as_wide_as_a_page(tmp_path: Path) -> None:
+    result = wb.frontier("labels", labels="0..4", epsilon="1,2")
+    assert result.plot(tmp_path / "f.pdf").get_figwidth() <= PAGE_INCHES
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
