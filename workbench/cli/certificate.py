@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 # `check` leaves a file undecided after this CPU time.
 _CHECK_SECONDS = 9
-# At most this many recorded entries are shown.
+# At most this many entries of a file that are recorded without proof are shown.
 _MAX_SHOWN_ENTRIES = 40
 # At most this many characters of a value in a file are shown.
 _MAX_SHOWN_CHARACTERS = 200
-# Larger numbers of draws are refused.
+# More draws are refused. With --json all draws are in memory at once, so the limit is lower.
 _MAX_DRAWS = 100_000_000
 _MAX_JSON_DRAWS = 1_000_000
 # Draws are printed in parts of this size.
@@ -156,7 +156,13 @@ def check_file(file: Path | None, *, write_checker: Path | None, kind: str | Non
 
 
 def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
-    """Write the independent checker of certificates or of formulas. file: what it must check."""
+    """Write the independent checker of certificates or of formulas.
+
+    Args:
+        file: A file that the checker must check. None: `kind` decides.
+        target: File for the source of the checker.
+        kind: "certificate" or "formula". None: the kind of `file`, or "certificate" without a file.
+    """
     from workbench.io.files import parse_json, read_text
     from workbench.io.records import FORMULA_FORMAT
     from workbench.privacy.certificate_file import read_checker_source
@@ -183,7 +189,10 @@ def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
 
 
 def _prove_file(file: Path) -> Report:
-    """Prove a file again within a limit of CPU time."""
+    """Check the proof in a file within a limit of CPU time, and report its sentences.
+
+    Raises CorruptFile with the exit code 1 if it is false, and 2 if it cannot be read or decided.
+    """
     from workbench.notions.notion import limit_work
     from workbench.privacy.audit_work import MAX_WORK_UNITS
     from workbench.privacy.certificate import Certificate
@@ -269,7 +278,10 @@ def sample_file(
 
 
 def _parse_answer(mechanism: Any, answer: str | None) -> Any:
-    """Return the answer as integers, unless the mechanism reads the text itself, exactly."""
+    """Return an answer as an int or a tuple of ints, or as text if the mechanism reads texts.
+
+    Mechanisms with labels or real inputs read the text themselves, exactly.
+    """
     if answer is None:
         return None
     inputs = getattr(mechanism, "column_inputs", None)
@@ -363,6 +375,6 @@ def _open_with_neighbours(
 
 
 def _to_printable(value: object) -> str:
-    """Return a value of a file as printable characters, of limited length."""
+    """Return the text of a value, cut to _MAX_SHOWN_CHARACTERS, with "?" for unprintable ones."""
     text = str(value)[:_MAX_SHOWN_CHARACTERS]
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -111,7 +111,13 @@ def formula_command(kind: Family) -> Examples:
 
 
 def _report_series(result: FormulaSeries, question_count: int, pattern: bool) -> Report:
-    """Return the formulas of a range of questions as one table, with conjectures."""
+    """Report the formulas of several questions as one table.
+
+    Args:
+        result: The formulas.
+        question_count: Number of questions that were requested.
+        pattern: Whether to look for conjectures, formulas in n that fit all questions.
+    """
     conjectures = result.pattern() if pattern else []
 
     def list_parts() -> Iterator[Any]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # At most this many reasons for rows without a value are shown, the most frequent first.
 _MAX_REASONS = 3
-# A relative gap up to this counts as proven.
+# A point whose relative gap between objective and bound is at most this counts as proven.
 _PROVEN_GAP = 1e-6
 # The gap of a small objective is relative to this share of the largest objective of its curve.
 _MIN_RELATIVE_SIZE = 1e-3
@@ -125,7 +125,10 @@ def _check_out(out: Path) -> None:
 
 
 def _read_column_names(columns: str | None, out: Path) -> list[str] | None:
-    """Return the columns to write, None for all. Raises InvalidRequest, also for a wrong `out`."""
+    """Return the names of the columns to write, or None for all columns.
+
+    Raises InvalidRequest, also if `out` has an unknown ending.
+    """
     ending = out.suffix.lower()
     if ending and not is_page(out) and not out.is_dir() and ending not in RESULT_ENDINGS:
         must("out", f"a folder, or a file named {', '.join(RESULT_ENDINGS)} or .html", out.name)
@@ -142,9 +145,13 @@ def _read_column_names(columns: str | None, out: Path) -> list[str] | None:
 def _write_files(
     result: Result, place: Path, pages: Sequence[Path], columns: Sequence[str] | None = None
 ) -> list[Path]:
-    """Write the table and its plots, unless the place is a page, and the pages.
+    """Write the results, and return the files. Nothing is written if there are no rows.
 
-    Nothing is written without rows. Columns that no row has are left out. Returns the files.
+    Args:
+        result: The frontier.
+        place: File or folder of the table and its plots, unless it is one of the pages.
+        pages: HTML files to write.
+        columns: Names of the columns of the table. Those that no row has are left out. None: all.
     """
     if not result.rows:
         return []
@@ -197,10 +204,15 @@ def _list_frontier_parts(
 
 
 def _make_curve_cells(key: Any, part: pd.DataFrame) -> list[Any]:
-    """Return the counts of one curve: rows, proven, certified, in agreement, without a value."""
+    """Return the cells of one curve in the order of _HEADS.
+
+    Args:
+        key: Names of the curve, the mechanism and the notion.
+        part: Rows of the curve.
+    """
     agreement = part["oracle_agrees"].dropna()
     failed_count = int(part["objective"].isna().sum())
-    # Columns of None alone have objects.
+    # A column that contains only None has the type object.
     objective = part["objective"].astype(float)
     bound = part["bound"].astype(float)
     sizes = objective.abs()
@@ -214,6 +226,7 @@ def _make_curve_cells(key: Any, part: pd.DataFrame) -> list[Any]:
     if len(agreement):
         agrees = f"{int(agreement.sum())} of {len(agreement)}"
     certified_count = int(part["certified"].eq(True).sum())
-    # A failed task has neither mechanism nor notion.
+    # A failed task has neither mechanism nor notion, which are NaN in the key. NaN is not equal to
+    # itself.
     names = [None if name != name else name for name in key]
     return [*names, len(part), proven, certified_count or "-", agrees, failed_count or "-"]

@@ -1,10 +1,11 @@
-"""The command `privatise`: a mechanism applied to a column of a CSV file.
+"""The command `privatise`, which publishes a column of a CSV file through a mechanism.
 
-Draws are exact and use the random numbers of the operating system. Only the published column is
-written, and the column of --id. --copy writes the other columns unchanged. Beside OUT.csv,
-OUT.csv.json states budget, mechanism and expected error. Only its number of rows depends on the
-data. How many rows one person has, and the budget of that person, is printed only for the owner of
-the data.
+    OUT.csv         the published column, the column of --id, and with --copy all others unchanged
+    OUT.csv.json    the report: budget, mechanism and expected error; may be published
+    screen          also facts for the owner of the data alone, such as the budget of one person
+
+The report depends on the data only by the number of rows. The number of rows of one person is
+private, so it is only printed. Draws are exact and use the random numbers of the operating system.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Columns:
 
     Attributes:
         private: The columns to publish.
-        id: The column that is copied. None: not requested.
-        person: The column that identifies the person of a row. None: not requested.
+        id: The column of --id, which is copied. None if the option is not given.
+        person: The column that identifies the person of a row. None if the option is not given.
     """
 
     private: list[CsvColumn]
@@ -55,7 +56,7 @@ class Columns:
 
     @property
     def table(self) -> CsvTable:
-        """Return the file."""
+        """Return the table of the file."""
         return self.private[0].table
 
 
@@ -75,11 +76,11 @@ class Publication:
         id: Column that is copied.
         copy: Whether all other columns are copied.
         overwrite: Whether existing files are replaced.
-        header: Whether the first row has names. None: this is decided from the row.
+        header: Whether the first row is a header. None: `CsvTable.read` decides.
         multiline: Whether quoted cells may have line breaks.
-        ledger_limit: Total budget of a new ledger.
-        local_neighbours: Whether the mechanism may protect only values near each other.
-        protected: Beginning of the sentence on what is protected.
+        ledger_limit: Total budget of a new ledger, as text: "4" (ε) or "4,1e-6" (ε and δ).
+        local_neighbours: Whether the mechanism may protect distant values less than neighbours.
+        protected: Clause of a note that says which columns are protected.
     """
 
     inputs: Inputs
@@ -108,12 +109,12 @@ class Publication:
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
-        # A wrong seed and a wrong limit are refused here.
+        # Computing these properties refuses a wrong seed and a wrong limit before any work.
         self.random_source, self.terms  # noqa: B018
 
     @cached_property
     def terms(self) -> LedgerTerms:
-        """Return what a new ledger fixes. Raises InvalidRequest."""
+        """Return the person column and the limits of a new ledger. Raises InvalidRequest."""
         from workbench.exact.numbers import read_positive, read_probability
         from workbench.privacy.release_ledger import LedgerTerms
 
@@ -130,7 +131,7 @@ class Publication:
 
     @property
     def sidecar(self) -> Path:
-        """Return the file of the report beside the output."""
+        """Return the path of the report beside the output."""
         return self.target.parent / f"{self.target.name}.json"
 
     @cached_property
@@ -176,19 +177,20 @@ class Publication:
         lines: Facts,
         owner_entries: Values | None = None,
     ) -> Report:
-        """Enter a release into its ledger, and then write it.
+        """Enter a release into its ledger, write its files, and report on it.
 
         Args:
             columns: The columns of the file.
-            numbers: Numbers of the private columns, row by row if there are several.
-            outputs: New values of the private columns.
+            numbers: Numbers of the private columns, row by row if there are several columns.
+            outputs: New values of each private column. Shape (rows,) each.
             cost: Privacy budget of one row.
-            report: Entries that are safe to publish, with their first sentences.
-            lines: Lines for the owner of the data.
-            owner_entries: Entries for the owner of the data, which are not published.
+            report: Entries of the published report. Its notes are the entry "words".
+            lines: Rows (label, text) that are printed for the owner of the data.
+            owner_entries: Entries of the JSON output for the owner, which are not published.
 
         Raises:
-            InvalidRequest: The release is refused.
+            InvalidRequest: The mechanism protects distant values less and this is not allowed, the
+                release exceeds the limit of the ledger, or a file cannot be written.
         """
         from workbench.data.csv_column import encode_csv_rows
         from workbench.privacy.column_release import Account, count_max_rows_per_person
@@ -252,7 +254,10 @@ class Publication:
         return Report(values, [make_facts_grid(facts), *map(make_note, all_notes)])
 
     def _list_written_positions(self, columns: Columns) -> list[int]:
-        """Return the positions of the columns that are copied, besides the private ones."""
+        """Return the positions of the columns to write besides the private ones.
+
+        With --copy these are all columns, including the private ones.
+        """
         if self.copy:
             return [*range(columns.table.width)]
         return [] if columns.id is None else [columns.id.position]
@@ -279,10 +284,21 @@ class Publication:
         *,
         private: bool,
     ) -> tuple[list[str], Record]:
-        """Book the release, then write it. Return notes and entries for the owner of the data.
+        """Enter the release into the ledger, then write the report and the output.
 
-        The booking is withdrawn only if nothing of the output was written. A device may have got a
-        part of it. Raises InvalidRequest.
+        If writing fails, the entry of the ledger is withdrawn, because nothing was published. It
+        stays if the output is a device, which may have received a part. Raises InvalidRequest.
+
+        Args:
+            account: Budget of the release.
+            columns: The columns of the file.
+            numbers: Numbers of the private columns.
+            report: Content of the file beside the output.
+            content: Content of the output.
+            private: Whether only the owner may read a new output file.
+
+        Returns:
+            Notes and JSON entries about the ledger, for the owner of the data alone.
         """
         booking = None
         if self.ledger is not None:
@@ -379,9 +395,16 @@ def _privatise_column(
     raw: bool,
     **options: Any,
 ) -> Report:
-    """Publish a column through the mechanism of a file, or the best one of a family.
+    """Publish a column through the mechanism of a file, or through a new design.
 
-    kind: the family; required_names: options that a design needs.
+    Args:
+        kind: Name of the family.
+        *required_names: Options that a design needs if no mechanism is given.
+        column: Name or number of the column.
+        mechanism: Mechanism file. None: a mechanism is designed.
+        clip: Range of --clip as text. None if the option is not given.
+        raw: Whether a mechanism without a certificate is accepted.
+        **options: Fields of a `Publication`, and options of the design.
     """
     publication_options = {name: options.pop(name) for name in _PUBLICATION_OPTIONS}
     run = Publication({"mechanism": mechanism}, **publication_options)
@@ -400,7 +423,10 @@ def _load_or_design(
     raw: bool,
     time_limit: float | None,
 ) -> Callable[[], ColumnMechanism]:
-    """Return a function that loads a mechanism or designs the best one. Raises InvalidRequest."""
+    """Check the options, and return a function that loads or designs the mechanism.
+
+    Raises InvalidRequest. Arguments are those of `_privatise_column`.
+    """
     from workbench.privacy.column_release import column_mechanism_of_design, load_column_mechanism
 
     if mechanism:
@@ -423,7 +449,7 @@ def _load_or_design(
 def _publish_through(
     run: Publication, kind: str, column: str, load: Callable[[], ColumnMechanism], clip: str | None
 ) -> Report:
-    """Publish a column through a mechanism."""
+    """Publish a column through the mechanism that `load` returns."""
     from workbench.privacy.column_release import ColumnRows
 
     subject = load()

@@ -50,9 +50,9 @@ def privatise_labels(
         epsilon: Total privacy budget.
         loss: Name of the loss.
         labels: The public label set. None: the values of the column.
-        snap: Whether values are clipped to the label set and rounded down.
-        split: Factor of the budget of the prior.
-        epsilon1: Budget of the prior, instead of `split`.
+        snap: Whether values are clipped to the label set and rounded down to a label.
+        split: How the budget is divided between the prior and the labels (see --help).
+        epsilon1: ε of the prior, instead of `split`.
         projection: Projection of the noisy counts.
         method: "bins" or "unbiased".
         time_limit: Seconds of the design.
@@ -124,22 +124,27 @@ def privatise_labels(
         ("outputs", outputs),
     ]
     budget = PrivacyBudget(release.epsilon)
-    any_two = budget
-    domain: str | None = "the label set"
-    if labels is None:
-        any_two = PrivacyBudget(None)
-        domain = None
-    cost = RowCost(budget, any_two, is_local=False, domain=domain, notion="pure")
+    # The ends of a label set that was read from the column are not protected.
+    any_two = budget if labels is not None else PrivacyBudget(None)
+    domain = "the label set" if labels is not None else None
+    cost = RowCost(neighbours=budget, any_two=any_two, is_local=False, domain=domain, notion="pure")
     return run.publish(columns, numbers, [release.labels], cost, report, lines)
 
 
 def _read_labels(
     column: CsvColumn, numbers: NDArray[Any], labels: str | None, snap: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the label set, and the labels of the rows.
+    """Return the label set, shape (k,), and the label of each row, shape (rows,).
 
-    A number is a label if they differ by at most 4 units in the last place of the largest label:
-    0.1 + 0.2 is the label 0.3. Raises InvalidRequest if a row has no label of the set.
+    A number means the label from which it differs by at most 4 units in the last place of the
+    largest label. Example: 0.1 + 0.2 means the label 0.3. Raises InvalidRequest if a number means
+    no label.
+
+    Args:
+        column: The column, for errors.
+        numbers: Numbers of the column.
+        labels: Text of the label set. None: the set consists of the numbers of the column.
+        snap: Whether other numbers are clipped to the label set and rounded down to a label.
     """
     import numpy as np
 
@@ -151,7 +156,7 @@ def _read_labels(
     label_set = Labels.parse(labels).values
     positions = find_nearest_positions(label_set, numbers)
     if snap:
-        # 0.3 is 0.30000000000000004 among computed labels, and not the label below it.
+        # Only numbers that mean no label are rounded down.
         lower_positions = np.searchsorted(label_set, numbers, side="right") - 1
         positions = np.where(positions < 0, np.maximum(lower_positions, 0), positions)
     rule = f"one of the {label_set.size} labels"

@@ -1,10 +1,12 @@
-"""The command `privatise places`: positions published through a channel of places.
+"""The command `privatise places`, which publishes positions through a channel of places.
 
-Draws are exact. A position is first moved to the nearest place (Euclidean; the first of several).
-This is decided in floating point and is part of the input of the mechanism. The distance is printed
-only for the owner of the data and is in no file. The budget holds between places. Positions with
-the same nearest place cannot be distinguished at all. A position that is further from every place
-than any two places are from each other is refused, unless --clip moves it too.
+1. Each position is moved to its nearest place, by Euclidean distance in floating point.
+2. The channel draws an output for this place, exactly.
+
+The budget holds between places. Positions with the same nearest place cannot be distinguished at
+all. If a position is farther from every place than the two most distant places are from each other,
+it is an error, unless --clip is given. The distances of step 1 are printed for the owner of the
+data, and are in no file.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from workbench.privacy.row_cost import RowCost
     from workbench.solvers.arrays import Integers, Vector
 
-# A budget that follows from a path of other places may be rounded by this much.
-_PATH_SLACK = 1e-9
+# A log-ratio may exceed its limit by this, relatively and absolutely, because of rounding.
+_MAX_LOG_RATIO_ERROR = 1e-9
 
 
 def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any) -> Report:
@@ -37,7 +39,7 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     Args:
         columns: Names or numbers of the two columns.
         mechanism: Certificate of the channel.
-        clip: Whether positions far from every place are moved as well.
+        clip: Whether positions that are far from every place are moved as well.
         files: Options of files and columns.
     """
     import numpy as np
@@ -120,10 +122,13 @@ def _read_place_channel(path: Path) -> tuple[Certificate, Vector, Vector]:
 
 
 def _find_nearest_places(positions: Vector, places: Vector) -> tuple[Integers, Vector]:
-    """Return the index of the nearest place of every position, and its distance.
+    """Find the nearest place of every position. Both arguments have the shape (n, 2).
 
-    Coordinates are divided by a power of two above the largest, so that no square of a difference
-    overflows.
+    Coordinates are divided by a power of two above the largest one, so that no square of a
+    difference overflows.
+
+    Returns:
+        Index of the nearest place of each position, and its distance.
     """
     import numpy as np
     from scipy.spatial import KDTree
@@ -145,10 +150,11 @@ def _find_diameter(places: Vector) -> float:
 
 
 def _make_row_cost(certificate: Certificate, places: Vector) -> tuple[RowCost, str]:
-    """Return the privacy budget of a position, and the norm of distances.
+    """Return the privacy cost of a position, and the norm of distances.
 
-    Between any two places it is the exact privacy loss. A budget per unit of distance is local if
-    it does not hold between all places, because the neighbours of the certificate do not imply it.
+    Between neighbours, the budget is that of the certificate. Between any two places, it is
+    computed exactly from the channel. The cost is local if the budget of the certificate does not
+    hold between all places.
     """
     from workbench.mechanisms.channel import Channel
     from workbench.privacy.privacy_budget import PrivacyBudget
@@ -180,9 +186,9 @@ def _make_row_cost(certificate: Certificate, places: Vector) -> tuple[RowCost, s
 
 
 def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str) -> bool:
-    """Return whether log-ratios of any two places are within ε times their distance.
+    """Return whether log-ratios of any two places are at most ε times their distance.
 
-    Rounding is allowed for.
+    The comparison has a tolerance for rounding.
     """
     import numpy as np
 
@@ -200,15 +206,16 @@ def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str
         for other in range(row):
             limit = float(budget.epsilon * plane.distance(row, other))
             log_ratio = np.abs(law - log_masses[other]).max()
-            if log_ratio > limit * (1 + _PATH_SLACK) + _PATH_SLACK:
+            if log_ratio > limit * (1 + _MAX_LOG_RATIO_ERROR) + _MAX_LOG_RATIO_ERROR:
                 return False
     return True
 
 
 def _read_place_budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
-    """Return the budget and the norm of distances.
+    """Return the budget between neighbours, None without ε and δ, and the norm of distances.
 
-    If neighbours have different ε, the budget is per unit of distance.
+    If the pairs of neighbours have different ε, the budget is per unit of distance: the largest
+    ratio of ε to the distance of a pair.
     """
     from workbench.privacy.privacy_budget import PrivacyBudget, budget_of_claim
     from workbench.questions.places import Plane

@@ -1,12 +1,14 @@
 """Solve one request, or a suite of programs, with several solvers, and recommend one of them.
 
-`compare` is `wb.compare`. For a request every solver designs the same mechanism; the rows are
-judged here. A suite is a named set of test programs: `run` solves and judges it, and `report`
-summarises it.
+`compare` is `wb.compare`. It has two cases:
 
-Where to change: the ranking of solvers for a request is `_rank_answer`, and for a suite
-`report.choose_preferred`. A column of a request's row comes from
-`workbench.pipeline.outcome.OUTCOME_COLUMNS`, of a suite's row from `report.COLUMNS`.
+    request    every solver designs the same mechanism; the rows are computed and ranked here
+    suite      a named set of test programs; `comparison.run` solves and judges them, and
+               `comparison.report` summarises the rows
+
+To change the ranking of solvers, edit `_rank_answer` for a request and `report.choose_preferred`
+for both cases. The columns of the rows are `workbench.pipeline.outcome.OUTCOME_COLUMNS` for a
+request and `report.COLUMNS` for a suite.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ _TOLERANCE_OPTIONS = (
     "integrality_tolerance",
 )
 _SUITE_OPTIONS = ("time_limit", "repeats", "threads", "tolerance")
-# The status of a design that a search found without a requested gap, as for several runs.
+# The status of a design that a search found without a goal for its gap, as for several runs.
 FOUND_STATUS = "found"
 # The status of a row whose solver was not used, because a closed form answered.
 NOT_ASKED_STATUS = "not asked"
@@ -145,7 +147,10 @@ def _check_option_names(options: Mapping[str, Any], known_names: Sequence[str]) 
 
 
 def _check_compared_family(family: Family, options: Mapping[str, Any]) -> None:
-    """Check that a family solves programs, and that no option is options that a comparison sets."""
+    """Check that a family solves programs, and that no option is set by the comparison itself.
+
+    Raises InvalidRequest.
+    """
     if not any(option.name == "solver" for option in family.options):
         must("question", "of a family that solves programs", family.name)
     for name in ("solver", "certify"):
@@ -251,7 +256,7 @@ def _compare_one_solver(request: Request, solver: str, limit: float | None) -> R
 
 
 def _attempt_certificate(request: Request, solver: str, limit: float | None) -> Row:
-    """Design again with a certificate. Return nothing if it fails."""
+    """Design again with a certificate. Return its columns, or an empty row if it fails."""
     certified_request = request.with_values(check="certify")
     solve = partial(_design_by_solver, certified_request, solver, limit)
     _, design = attempt_design(solve)
@@ -261,7 +266,10 @@ def _attempt_certificate(request: Request, solver: str, limit: float | None) -> 
 
 
 def _make_unused_row(row: Row, solver: str, used_solver: str | None) -> Row:
-    """Return the row of a solver that was not used for the answer."""
+    """Return the row of a solver that another solver or a closed form replaced.
+
+    row: the row of the answer, whose columns are kept and emptied.
+    """
     computed_by = used_solver or "a closed form or an algorithm of the workbench"
     return {
         **dict.fromkeys(row, None),
@@ -277,7 +285,7 @@ def _make_comparison_plots(table: pd.DataFrame) -> Plots:
 
 
 def _design_by_solver(request: Any, solver: str, limit: float | None) -> Design:
-    """Design with a solver. A limit that the request sets comes first."""
+    """Design with a solver. `limit` is used unless the request sets a time limit, in seconds."""
     family = request.family
     name = family.get_option("solver").read_value(solver)
     options = request.how.options
@@ -318,8 +326,9 @@ def _is_trusted(row: Row) -> bool:
 
 
 def _rank_answer(row: Row) -> tuple[bool, bool, bool]:
-    """Return the sort key of an answer, the larger the better: proven optimal, then within the
-    requested gap, then certified.
+    """Return the sort key of an answer. A larger key is better.
+
+    The key is (is proven optimal, is within the requested gap, is certified).
     """
     return _is_proven_optimal(row), _is_within_requested_gap(row), bool(row.get("certified"))
 
@@ -348,7 +357,7 @@ def _describe_privacy(row: Row, all_certified: bool) -> str:
 
 
 def _describe_speed(best: Row, answers: Sequence[Row]) -> str:
-    """Return the seconds of the best answer in parentheses, or nothing if none is known."""
+    """Return the seconds of the best answer in parentheses, or "" if none are known."""
     seconds = [row["seconds"] for row in answers if row.get("seconds") is not None]
     if not seconds:
         return ""
@@ -357,8 +366,9 @@ def _describe_speed(best: Row, answers: Sequence[Row]) -> str:
 
 
 def _compute_certified_gap(row: Row) -> float | None:
-    """Return the relative gap between the certified loss (or, without one, the returned loss) and
-    the solver's own bound. None if it has no bound.
+    """Return the relative gap between the certified loss and the solver's own bound.
+
+    Without a certified loss, the returned loss is used. None if there is no bound.
     """
     objective = row.get("certified_objective")
     if objective is None:
@@ -367,12 +377,15 @@ def _compute_certified_gap(row: Row) -> float | None:
 
 
 def _is_within_requested_gap(row: Row) -> bool:
-    """Return whether a feasible point reaches the requested gap."""
+    """Return whether the solver reached its requested gap with a feasible point."""
     return row["status"] == "optimal" and row.get("gap") is not None and _is_feasible(row)
 
 
 def _is_proven_optimal(row: Row) -> bool:
-    """Return whether a feasible point is proven optimal. A search for many runs requests no gap."""
+    """Return whether a feasible point has a proven gap of at most GOOD_GAP.
+
+    A search for several runs has the status FOUND_STATUS even if its gap is 0.
+    """
     gap = row.get("gap")
     if gap is None or row["status"] not in ("optimal", FOUND_STATUS):
         return False

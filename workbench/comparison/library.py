@@ -7,17 +7,19 @@ program) and NAME.json:
     sha256                          of the MPS file
     rows, columns, nonzeros, integers
     scale                           solvers with absolute tolerances should multiply x by it
-    value, bound                    the optimum lies in [bound, value], if `violation` is neglected
+    value, bound                    the optimum lies in [bound, value], up to `violation`
     violation                       largest violation of a row or bound by the point, exact
     proof                           reason for the bound, in words
     point                           the x whose objective is `value`
-    dual                            multipliers y whose Lagrangian value, in rationals, is the bound
+    dual                            multipliers y of the rows
+    dual_bound                      Lagrangian value of the dual, computed in rationals
     made_by                         versions of the workbench and of HiGHS
 
-`verify_folder` computes value, violation and bound again from the two files alone. For a
-mixed-integer program the dual proves the bound of its linear relaxation only (`dual_bound`). Its
-`bound` is the smallest bound of two solvers' branch and bound, and `proof` says so. A file from
-another source needs no more next to it than {"optimum": 1.5}, or nothing.
+`verify_folder` computes value, violation and dual_bound again from the two files alone. For a
+linear program, `bound` is `dual_bound`. For a mixed-integer program, the dual only proves a bound
+of the linear relaxation. `bound` is then the smallest bound of branch and bound of two solvers, and
+`proof` says so. A program from another source may have a file NAME.json with only
+{"optimum": 1.5}, or none.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from workbench.solvers.solution import Solution, Termination
 RECORD_FORMAT = "dp-workbench-program-1"
 # tools/optima.py writes this file.
 _OPTIMA_FILE = Path(__file__).with_name("optima.json")
-# Larger files are refused.
+# Files of more bytes are refused.
 _MAX_FILE_BYTES = 200_000_000
 # Programs of a folder with more non-zeros are not judged as mechanisms.
 _MAX_JUDGED_NONZEROS = 5000
@@ -182,7 +184,7 @@ def export_library(
 def _export_program(folder: Path, instance: Instance, program: Program, time_limit: float) -> Row:
     """Write the two files of a program. Return its record without point and dual."""
     text = _write_program_text(instance, program)
-    # The optimum is that of the numbers in the file.
+    # The program is read from the text, so that the optimum belongs to the numbers in the file.
     program = Program(program.name, read_mps(text).data, scale=program.scale)
     options = Options(time_limit=time_limit)
     with translate_errors():

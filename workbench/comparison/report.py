@@ -6,12 +6,14 @@
                             times the seconds of the fastest solver. A failure is infinitely slow.
 
 "Solved" means optimal, feasible and within 1e-6 of the best bound of all solvers
-(`workbench.comparison.run.add_verdicts`). Among solvers that solve and certify equally many
-instances, the one to use is chosen by the gap of the certified loss, in powers of ten down to
-EXACT_GAP; then by seconds, where times (plus 10 ms) that differ by at most a factor of 2 are equal;
-then by the order of `workbench doctor`.
+(`workbench.comparison.run.add_verdicts`). A solver is recommended if it solves and certifies most
+instances. Equal solvers are compared by these criteria, in this order:
 
-To add a column of the runs: COLUMNS, and the place where `run` or `worker` computes it.
+1. the gap of the certified loss, rounded down to a power of ten that is at least EXACT_GAP,
+2. the seconds plus 10 ms; times up to twice the smallest one are equal,
+3. the position in the list of `workbench doctor`.
+
+To add a column of the runs, add its name to COLUMNS, and its value in `run` or `worker`.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ EXACT_GAP = 1e-9
 SHIFT_SECONDS = 0.01
 # Shifted seconds whose ratio is at most this count as equal.
 _EQUAL_SECONDS_RATIO = 2.0
-# Times below this count as this in profiles and plots, in seconds.
+# In profiles and plots, shorter times are replaced by this, in seconds.
 MIN_SECONDS = 1e-3
-# Smaller residuals and gaps are drawn as this.
+# Smaller residuals and gaps are drawn at this value, because a logarithmic axis has no 0.
 _MIN_DRAWN_VALUE = 1e-17
 
 COLUMNS = (
@@ -156,7 +158,7 @@ def _describe_failures(part: pd.DataFrame) -> str:
 
 
 def choose_preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
-    """Choose the solver to use among equal ones by gap, seconds and order, as the module says.
+    """Choose a solver by the three criteria of the module header.
 
     Args:
         rows: one row per solver, at least one.
@@ -176,7 +178,7 @@ def choose_preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
 
 
 def _compute_gap_power(gap: float | None) -> float:
-    """Return the power of ten of a gap. An unknown gap is infinite."""
+    """Return the exponent of the power of ten at or below a gap. It is inf for an unknown gap."""
     if gap is None or not gap >= 0:
         return math.inf
     return math.floor(math.log10(max(gap, EXACT_GAP)))

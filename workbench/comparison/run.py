@@ -1,11 +1,15 @@
 """Run the programs of a suite with several solvers and judge the answers.
 
-Each run is a process of its own, cold, with a time limit and one thread by default. The end of the
-process gives a row: a crash ("crashed", with the signal), a process that does not return within
-GRACE_SECONDS after its limit ("killed"), a size that the licence does not cover ("licence"), or an
-error. A solver is not run on a kind of program that it cannot state, such as a MILP for an LP
-solver (status "not applicable"). The parent process judges every answer: it computes the residuals
-again, and audits and certifies the mechanism in exact arithmetic.
+Each run is a process of its own, with a cold start, a time limit and by default one thread. Every
+run gives a row, whose status says how it ended. Besides the terminations of solvers there are:
+
+    crashed           the process ended with a signal or an error code
+    killed            the process did not return within GRACE_SECONDS after its time limit
+    licence           the program is larger than the licence of the solver allows
+    error             the solver reported an error
+    not applicable    the solver is not run: it is not installed, or solves no such programs
+
+This process judges every answer: it audits and certifies the mechanism in exact arithmetic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Verify solvers and models: design a grid of requests whose optimum a formula gives, and compare
-the two (`workbench verify`).
+"""Verify solvers and models on requests whose optimum is known from a formula (`workbench verify`).
 
-The formula that judges a design is called its oracle. The requests are in the file
-`workbench/pipeline/verification.toml`, by family.
+Each request is designed, and the loss of the design is compared with the formula, which is called
+the oracle of the design. The requests are in the file `workbench/pipeline/verification.toml`, by
+family.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _verify_request(run: _Run) -> Row:
 
 
 def _draw_differences(table: pd.DataFrame) -> Figure | None:
-    """Draw |objective - oracle| of every answer by solver. No difference is drawn as 1e-17."""
+    """Draw |objective - oracle| of every answer by solver. A difference of 0 is drawn at 1e-17."""
     from workbench.io.drawing import Drawing, draw_declared_figure
 
     rows = table[table["difference"].notna()].astype({"difference": float})

@@ -1,8 +1,8 @@
 """Solve one program in a process of its own: `python -P -m workbench.comparison.worker PARENT`.
 
-PARENT is the process id of the parent. The task (program without parameters, solver, options,
-whether to solve it again) is read from stdin, and the answer is written to stdout, both pickled. A
-process that dies writes no answer. Only the package `solvers` and external backends are imported.
+PARENT is the process id of the parent. The task, the arguments of `solve_task`, is read from stdin.
+The answer is written to stdout. Both are pickled. A process that dies writes no answer. Only the
+package `solvers` and external backends are imported.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def solve_task(program: Any, solver: str, supported_options: Values, hot: bool) 
 
 
 def _has_time_left(seconds: float, limit: float | None) -> bool:
-    """Return whether two more solves end before the parent kills this process."""
+    """Return whether two more solves surely end before the parent kills this process."""
     return limit is None or seconds < limit / 4
 
 
