@@ -118,7 +118,10 @@ def compare_suite(
 def _select_suite(
     suite: str | None, programs: Path | None, *, listing: bool, json: bool
 ) -> str | None:
-    """Return the suite to run or to list, None for files or without one. Raises InvalidRequest."""
+    """Return the suite to run or to list. None if files are given, or neither suite nor files.
+
+    Raises InvalidRequest if the options contradict each other.
+    """
     if programs is not None and (suite is not None or listing):
         raise InvalidRequest("programs must be given without suite and list. Got both.")
     if json and programs is None and suite is None and not listing:
@@ -187,8 +190,9 @@ def _list_solver_tables(results: pd.DataFrame, suite: str) -> Iterator[Any]:
 
 
 def _make_solver_cells(row: pd.Series) -> list[Any]:
-    """Return the cells of one solver. Columns without answers have a dash."""
+    """Return the cells of one solver in the order of _SUITE_HEADS. A dash stands for no value."""
     peak_memory = "-"
+    # NaN, which stands for an unknown memory, is not equal to itself.
     if row["most_peak_mb"] == row["most_peak_mb"]:
         peak_memory = f"{row['most_peak_mb']:.0f}"
     private = "-"
@@ -212,7 +216,7 @@ def _make_solver_cells(row: pd.Series) -> list[Any]:
 
 
 def _format_magnitude(value: float | None) -> str:
-    """Format the magnitude of a number, or a dash for None and NaN."""
+    """Format a number with one digit, and None or NaN as a dash."""
     if value is None or value != value:
         return "-"
     return f"{value:.1g}"

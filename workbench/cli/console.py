@@ -1,8 +1,8 @@
-"""The output of commands: tables for people, one JSON object for programs, one line for an error.
+"""Print the output of commands: tables for people, or one JSON object for programs.
 
 With --json, exactly one object and nothing else is written to stdout. Progress and errors are
-written to stderr. An error prints one line and exits with code 2. With --json it also writes
-{"error": kind, "message": line} to stdout.
+written to stderr. An error is one line, and the exit code is 2. With --json, the object on stdout
+is then {"error": class of the error, "message": line}.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class _Output(Console):
-    """The console of results. A row wider than the output is not cut: no digits are lost."""
+    """The console of results. It does not cut wide rows, so that no digits are lost."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{"crop": False, **options})
@@ -43,7 +43,7 @@ class _Output(Console):
 
 # A pair of columns of a folded table has this width in characters.
 _PAIR_WIDTH = 26
-# A table of pairs is folded from this number of rows on.
+# A table of two columns is only folded if each pair of columns has at least this many rows.
 _MIN_FOLDED_ROWS = 8
 # Piped output has no terminal width. Unless COLUMNS sets one, it is wider than Rich's 80 columns.
 _PIPED_WIDTH = 120

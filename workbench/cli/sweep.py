@@ -153,7 +153,7 @@ def list_results(*, ledger: Path, model: str | None, status: str | None, limit: 
 
 
 def _summarise_row(row: LedgerRow) -> Values:
-    """Return the shown columns of a row."""
+    """Return the key, the solver, the request as a text ("asked"), and the answer of a row."""
     request = row.request_values
     answer = row.answer_values
     parameters = request["parameters"]
