@@ -31,10 +31,11 @@ _WORD_BITS = 16  # Random bits that are drawn at a time when a draw is still und
 
 
 class AliasTable:
-    """The alias table of one law.
+    """The alias table of one law. The letters are those of the module header.
 
     Args:
-        weights: The weights of the outcomes: 257 to MAX_OUTCOMES integers >= 0, not all 0.
+        weights: The weights of the outcomes: 257 to MAX_OUTCOMES integers >= 0, not all 0. From 257
+            outcomes on, at most 15 bits belong to U, so a threshold fits 16 bits.
         source: The source of randomness.
 
     Attributes:
@@ -67,44 +68,46 @@ class AliasTable:
         """Draw independent outcomes. Shape (count,)."""
         random_words = self.source.draw_uint16(count)
         random_bytes = self.source.draw_uint8(count)
+        # A word and a byte are 24 random bits: first the number of the column, then bits of U.
         value_mask = np.uint16((1 << self.value_bits) - 1)
-        value = (random_words << np.uint16(8) | random_bytes) & value_mask
-        column = np.left_shift(random_words, 8, dtype=np.intp)
-        column |= random_bytes
-        column >>= self.value_bits
-        threshold = self.first_thresholds.take(column)
-        ties = np.flatnonzero(value == threshold)
-        is_alias = value > threshold
+        values = (random_words << np.uint16(8) | random_bytes) & value_mask
+        columns = np.left_shift(random_words, 8, dtype=np.intp)
+        columns |= random_bytes
+        columns >>= self.value_bits
+        thresholds = self.first_thresholds.take(columns)
+        ties = np.flatnonzero(values == thresholds)
+        is_other_outcome = values > thresholds
         if ties.size:
-            is_alias[ties] = self._settle_ties(column[ties], value[ties].astype(np.uint64))
-        position = np.left_shift(column, 1, out=column)
-        position += is_alias
-        return self.outcomes.take(position)
+            tied_values = values[ties].astype(np.uint64)
+            is_other_outcome[ties] = self._settle_ties(columns[ties], tied_values)
+        positions = np.left_shift(columns, 1, out=columns)
+        positions += is_other_outcome
+        return self.outcomes.take(positions)
 
-    def _settle_ties(self, column: Integers, value: Integers) -> NDArray[np.bool_]:
-        """Decide with further bits whether U >= a_j.
+    def _settle_ties(self, columns: Integers, values: Integers) -> NDArray[np.bool_]:
+        """Decide with further bits whether U >= a_j, that is, the other outcome is drawn.
 
         Args:
-            column: Number j of the column of each draw. Shape (n,).
-            value: First bits of U/T of each draw, equal to the first bits of a_j/T. Shape (n,).
+            columns: Number j of the column of each draw. Shape (n,).
+            values: First bits of U/T of each draw, equal to the first bits of a_j/T. Shape (n,).
 
         Returns:
             Whether U >= a_j. Shape (n,).
         """
         words_per_draw = _TIE_BITS // _WORD_BITS
-        random_words = self.source.draw_uint16(words_per_draw * column.size)
-        for next_words in random_words.reshape(-1, column.size):
-            value = value << np.uint64(_WORD_BITS) | next_words
-        floor = self.floors[column]
-        is_alias = value > floor
-        for position in np.flatnonzero(value == floor).tolist():
-            is_alias[position] = not self.source.is_uniform_below(
-                int(value[position]),
+        random_words = self.source.draw_uint16(words_per_draw * columns.size)
+        for next_words in random_words.reshape(-1, columns.size):
+            values = values << np.uint64(_WORD_BITS) | next_words
+        floors = self.floors[columns]
+        is_other_outcome = values > floors
+        for draw in np.flatnonzero(values == floors).tolist():
+            is_other_outcome[draw] = not self.source.is_uniform_below(
+                int(values[draw]),
                 self.value_bits + _TIE_BITS,
-                self.own_masses[column[position]],
+                self.own_masses[columns[draw]],
                 self.total,
             )
-        return is_alias
+        return is_other_outcome
 
 
 def _fill_columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -115,12 +118,12 @@ def _fill_columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
             integer.
 
     Returns:
-        (masses a_j, other outcomes), with one entry for each column j. A column of one outcome has
-        a_j = 0, and its own number as the other outcome.
+        (masses a_j, other outcomes), with one entry for each column j. A column that contains only
+        outcome j has a_j = 0 and the other outcome j.
     """
     height = sum(masses) // len(masses)
     own_masses = [*masses]
-    aliases = list(range(len(masses)))
+    aliases = list(range(len(masses)))  # The other outcome of each column.
     small = [i for i, mass in enumerate(masses) if mass < height]
     large = [i for i, mass in enumerate(masses) if mass >= height]
     # The list grows inside the loop: a large outcome joins it when its remaining mass is below the

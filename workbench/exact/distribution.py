@@ -2,10 +2,10 @@
 
     Pr[i] = k_i / Σ k_j,    k_i >= 0 integers without a common factor
 
-A float is a dyadic rational. The PMF of a solver is therefore stored without rounding, subnormal
-masses included, and normalised by its exact sum. Comparisons use the logarithms of the integers
-first, which makes an exact audit of 10^5 masses fast. The integers themselves are only compared if
-the logarithms do not decide.
+A float is a binary fraction k / 2^m. The PMF of a solver is therefore stored without rounding, even
+if its masses are subnormal floats, and is normalised by its exact sum. Comparisons use the
+logarithms of the integers first, which makes an exact audit of 10^5 masses fast. The integers
+themselves are only compared if the logarithms do not decide.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Distribution:
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Distribution:
         """Build the distribution whose masses are proportional to floats.
 
-        Each float is read as the exact dyadic rational that it is.
+        A float means the binary fraction that it stores, without rounding.
 
         Args:
             values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact.
@@ -91,7 +91,7 @@ class Distribution:
 
     @classmethod
     def read(cls, weights: Any, name: str) -> Distribution:
-        """Read weights that may be floats, as the exact rationals that they are.
+        """Read weights that may be floats. A float means the binary fraction that it stores.
 
         Args:
             weights: A list, an array or a Distribution.
@@ -136,9 +136,8 @@ class Distribution:
         """
         entries = []
         for value in weights:
-            is_float = isinstance(value, float)
-            is_rounding = is_float and value > -_MAX_NEGATIVE_ROUNDING
-            entries.append(max(value, 0.0) if is_rounding else value)
+            is_rounded_zero = isinstance(value, float) and -_MAX_NEGATIVE_ROUNDING < value < 0
+            entries.append(0.0 if is_rounded_zero else value)
         return cls.read(entries, name)
 
     @classmethod
@@ -243,6 +242,7 @@ class Distribution:
         """
         permuted = Distribution.__new__(Distribution)
         permuted.total = self.total
+        # The cached properties are reordered too, because computing them again takes longer.
         permuted.__dict__["array"] = self.array[index]
         permuted.__dict__["logs"] = self.logs[index]
         permuted.integers = tuple(permuted.array)

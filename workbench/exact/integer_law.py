@@ -39,6 +39,9 @@ def raise_to_floors(
 ) -> list[Any]:
     """Raise weights as little as possible, so that each is at least the floors that others set.
 
+    For example, let each weight demand half of itself from its neighbours in the list. Then
+    [8, 0, 0] becomes [8, 4, 2].
+
     The weights are visited from the largest one down. A floor is at most the weight that sets it,
     so a weight is final when it is visited.
 
@@ -52,14 +55,15 @@ def raise_to_floors(
     raised = [*weights]
     queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
     heapq.heapify(queue)
-    taken_count = 0
+    visited_count = 0
     while queue:
-        if taken_count % ITEMS_PER_CLOCK_CHECK == 0:
+        if visited_count % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
-        taken_count += 1
-        negative, i = heapq.heappop(queue)
-        # Another entry of the queue holds the raised weight.
-        if -negative < raised[i]:
+        visited_count += 1
+        negative_weight, i = heapq.heappop(queue)
+        # A weight that was raised later has a second entry in the queue.
+        is_outdated = -negative_weight < raised[i]
+        if is_outdated:
             continue
         for j, floor in floors_of(i, raised[i]):
             if raised[j] < floor:
@@ -86,7 +90,8 @@ def raise_law_to_ratio(
     Returns:
         The law, which starts at first - reach.
     """
-    # In the padding the law does not rise outwards, so that its repetition keeps the ratios.
+    # The padding becomes the first period of each tail. Its raised weights do not rise outwards, so
+    # the repeated periods satisfy the ratios as well.
     padding = [0] * reach
     padded = [*padding, *weights, *padding]
 
@@ -157,7 +162,7 @@ class IntegerLaw:
     def is_even_and_falling(self) -> bool:
         """Return whether f is even and never rises with |η|.
 
-        This is only detected where the last period lies on one side of 0.
+        The result is also False if the period is so long that it begins left of 0.
         """
         weights = self.weights
         is_one_sided = self.period <= self.last + 1
@@ -177,19 +182,19 @@ class IntegerLaw:
                 farther out.
         """
         distance_outside = max(eta - self.last, self.first - eta, 0)
-        blocks = -(-distance_outside // self.period)
-        offset = blocks * self.period
-        base = eta + offset
-        if eta > self.last:
-            base = eta - offset
+        # `base` is η moved by whole periods towards 0, until it has an explicit weight.
+        period_count = -(-distance_outside // self.period)
+        offset = period_count * self.period
+        base = eta - offset if eta > self.last else eta + offset
         base_weight = 0
-        if self.ratio or not blocks:
+        if self.ratio or period_count == 0:
             base_weight = self.weights[base - self.first]
-        key = base_weight, blocks, with_repeats
-        # The comparisons of all shifts ask for the same weights many times.
+        key = base_weight, period_count, with_repeats
+        # The comparisons of all shifts read the same weights many times.
         if key not in self._weight_cache:
-            scale = 1 - self.ratio if with_repeats else 1
-            self._weight_cache[key] = base_weight * self.ratio**blocks / scale
+            # With repeats: 1 + ratio + ratio² + ... = 1 / (1 - ratio).
+            divisor = 1 - self.ratio if with_repeats else 1
+            self._weight_cache[key] = base_weight * self.ratio**period_count / divisor
         return self._weight_cache[key]
 
     @cached_property
@@ -221,16 +226,17 @@ class IntegerLaw:
     def compare_with_shift(
         self, shift: int
     ) -> tuple[list[Fraction | int], list[Fraction | int], int]:
-        """Return the masses of f and of f(· + shift) on the same outcomes.
+        """Return the weights of f and of f(· + shift) on the same outcomes.
 
-        The outcomes are low, low + 1, ..., and then the merged outcomes of the tails, those of the
-        right tail first.
+        The outcomes are first the integers low, low + 1, ..., high. For each tail, `period` further
+        outcomes follow, first for the right tail. Each of them merges all integers of the tail that
+        are equal modulo the period.
 
         Args:
             shift: The shift of the law, an integer other than 0.
 
         Returns:
-            (P, Q, low): masses of f, masses of f(· + shift), and the smallest outcome that is not
+            (P, Q, low): weights of f, weights of f(· + shift), and the smallest outcome that is not
             merged.
         """
         low = self.first - abs(shift)
@@ -266,21 +272,21 @@ class IntegerLaw:
         """
         if eta > self.last:
             last_block = self.weights[-self.period :]
-            return self.total - self._tail(last_block, eta - 1 - self.last)
+            return self.total - self._tail_weight(last_block, eta - 1 - self.last)
         inner_sum = sum(self.weights[: max(0, eta - self.first)])
         first_block = self.weights[: self.period][::-1]
-        return inner_sum + self._tail(first_block, max(0, self.first - eta))
+        return inner_sum + self._tail_weight(first_block, max(0, self.first - eta))
 
-    def _tail(self, block: Sequence[int], skipped: int) -> Fraction:
-        """Return the weight of a tail without its first outcomes.
+    def _tail_weight(self, block: Sequence[int], skipped_count: int) -> Fraction:
+        """Return the weight of a tail without the outcomes that are nearest to 0.
 
         Args:
-            block: The weights that the tail repeats, outwards.
-            skipped: The number of outcomes that are left out.
+            block: The weights that the tail repeats, in outward order. Length `period`.
+            skipped_count: The number of outcomes that are left out.
         """
-        blocks, remainder = divmod(skipped, self.period)
-        first_sum = sum(block) / (1 - self.ratio) - sum(block[:remainder])
-        return self.ratio**blocks * self.ratio * first_sum
+        period_count, remainder = divmod(skipped_count, self.period)
+        weight_before_scaling = sum(block) / (1 - self.ratio) - sum(block[:remainder])
+        return self.ratio ** (period_count + 1) * weight_before_scaling
 
     def mean(
         self,
@@ -315,53 +321,60 @@ class IntegerLaw:
                 must("loss", "known beyond the weights of a law with tails", "a list")
             last_block = self.weights[: -self.period - 1 : -1]
             first_block = self.weights[: self.period]
-            right = [(weight, self.last - k) for k, weight in enumerate(last_block)]
-            left = [(weight, -self.first - k) for k, weight in enumerate(first_block)]
-            for side, terms in ((right, tail_terms), (left, left_tail_terms or tail_terms)):
-                # In block b the distance |η| is the one of the last weights plus b periods.
-                if min(distance for _, distance in side) < 1 - self.period:
+            right_block = [(weight, self.last - k) for k, weight in enumerate(last_block)]
+            left_block = [(weight, -self.first - k) for k, weight in enumerate(first_block)]
+            tails = ((right_block, tail_terms), (left_block, left_tail_terms or tail_terms))
+            for block, terms in tails:
+                # In the first repetition every distance grows by one period. It must then be > 0,
+                # or the tail would contain 0 and its distance would not be |η|.
+                if min(distance for _, distance in block) < 1 - self.period:
                     must("first", "far enough from 0 for its tails", self.first)
-                total += self._tail_mean(side, terms)
+                total += self._sum_tail_losses(block, terms)
         return total / self.total
 
-    def _tail_mean(self, side: Sequence[Pair], terms: Rationals) -> Fraction:
-        """Compute the part of the mean that comes from one tail.
+    def _sum_tail_losses(self, block: Sequence[Pair], terms: Rationals) -> Fraction:
+        """Return Σ f(η) loss(η) over one tail, not normalised.
 
         It is Σ_{b >= 1} ratio^b Σ_{k <= 2} terms_k Σ w (a + b period)^k, where the innermost sum is
         over the pairs (w, a) of one period.
 
         Args:
-            side: Pairs (w, a) of a weight and its distance |η|.
-            terms: The coefficients of 1, |η|, |η|².
+            block: Pairs (w, a) of a weight that the tail repeats and its distance from 0.
+            terms: The coefficients of 1, |η|, |η|² of the loss.
         """
         r = self.ratio
         period = self.period
         constant = r / (1 - r)  # Σ r^b
         linear = period * r / (1 - r) ** 2  # Σ b period r^b
         square = period * period * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
-        s0, s1, s2 = (sum(w * a**k for w, a in side) for k in range(3))
-        powers = (
+        s0, s1, s2 = (sum(w * a**k for w, a in block) for k in range(3))
+        moments = (
             s0 * constant,
             s1 * constant + s0 * linear,
             s2 * constant + 2 * s1 * linear + s0 * square,
         )
-        return sum((c * power for c, power in zip(terms, powers, strict=False)), ZERO)
+        return sum((c * moment for c, moment in zip(terms, moments, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:
         """Draw independent η, exactly distributed. Shape (count,).
 
-        The number of blocks into a tail is drawn by Bernoulli(ratio) trials.
+        First each draw selects an explicit weight or a tail. In a tail, the number of periods from
+        the last weights is then drawn by trials that continue with probability `ratio`.
 
         Args:
             count: The number of draws, >= 0.
             source: The source of randomness.
         """
-        left_tail, right_tail = (self.ratio / (1 - self.ratio) * end for end in self.end_sums)
-        right_tail_outcome = len(self.weights) + 1
-        outcomes = Sampler(Distribution([left_tail, *self.weights, right_tail]), source).draw(count)
+        left_sum, right_sum = self.end_sums
+        tail_factor = self.ratio / (1 - self.ratio)
+        weights = [tail_factor * left_sum, *self.weights, tail_factor * right_sum]
+        outcomes = Sampler(Distribution(weights), source).draw(count)
         draws = outcomes + (self.first - 1)
+        left_tail_outcome = 0
+        right_tail_outcome = len(self.weights) + 1
+        # Outcome, first integer of the repeated period, and direction of each tail.
         tails = (
-            (0, self.first, -1),
+            (left_tail_outcome, self.first, -1),
             (right_tail_outcome, self.last + 1 - self.period, 1),
         )
         for tail_outcome, block_start, direction in tails:
@@ -387,10 +400,10 @@ class IntegerLaw:
         Args:
             low, high: Integers.
         """
-        blocks_left = -(-max(0, self.first - low) // self.period)
-        blocks_right = -(-max(0, high - self.last) // self.period)
-        first = self.first - blocks_left * self.period
-        last = self.last + blocks_right * self.period
+        periods_left = -(-max(0, self.first - low) // self.period)
+        periods_right = -(-max(0, high - self.last) // self.period)
+        first = self.first - periods_left * self.period
+        last = self.last + periods_right * self.period
         return IntegerLaw(first, self.weights_between(first, last), self.period, self.ratio)
 
     @property

@@ -196,16 +196,14 @@ def _parse_decimal(value: Any) -> Fraction | None:
     Returns None for anything else, for NaN and infinities, and for more than 5000 digits.
     """
     try:
-        if isinstance(value, str):
-            value = Decimal(value)
+        decimal = Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:
         return None
-    number = value
-    if not isinstance(number, Decimal) or not number.is_finite():
+    if not isinstance(decimal, Decimal) or not decimal.is_finite():
         return None
-    if number and abs(number.adjusted()) > _MAX_DECIMAL_DIGITS:
+    if decimal and abs(decimal.adjusted()) > _MAX_DECIMAL_DIGITS:
         return None
-    return Fraction(number)
+    return Fraction(decimal)
 
 
 def count_bits(number: Fraction) -> int:
@@ -256,9 +254,12 @@ def exp_interval(epsilon: Fraction, bits: int) -> Interval:
 def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """Return `exp_bounds` of ε = numerator/denominator, a fraction in lowest terms.
 
-    The series of r = |ε| / 2^k < 1/8 is summed in units u and squared k times. Every term is
-    rounded down, from a term and an r that were rounded down, so it is at most 2u too small (2u/8 +
-    u/8 + u). The terms after the first that is 0 add up to less than u.
+    Let r = |ε| / 2^h < 1/8, where h is the number of halvings. The series of e^r is summed in
+    integers that count units u = 2^-places. Its value is then squared h times, which gives e^|ε|.
+
+    Rounding: every term is rounded down, from a previous term and an r that were rounded down. It
+    is therefore at most 2u too small (2u/8 + u/8 + u). The terms after the first term that is 0 add
+    up to less than u.
 
     Args:
         numerator: The numerator of ε.
@@ -272,8 +273,8 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
     unit = 1 << bits
     if not size:
         return unit, unit
-    # More halvings need fewer terms of the series. The 32 further places absorb the rounding errors
-    # of the terms and of the squarings.
+    # More halvings need fewer terms of the series. If ε > 0, e^ε has up to 3 ε / 2 bits before the
+    # point. The 32 further places absorb the rounding errors of the terms and of the squarings.
     halvings = (size // denominator).bit_length() + 8 + bits // 64
     places = bits + 3 * max(0, numerator) // (2 * denominator) + halvings + 32
     r = (size << places - halvings) // denominator
@@ -300,17 +301,21 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
 
 
 def make_ball(value: Fraction) -> Any:
-    """Return a flint ball around a rational, at the current working precision."""
+    """Return a small interval around a rational, as an `arb` of python-flint.
+
+    An `arb` (a "ball") consists of a centre and a radius. Its width depends on flint's current
+    working precision.
+    """
     from flint import arb, fmpq
 
     return arb(fmpq(value.numerator, value.denominator))
 
 
 def ball_ends(ball: Any) -> Interval:
-    """Return the two ends of a flint ball as exact rationals.
+    """Return the two ends of an interval of python-flint as exact rationals.
 
     Args:
-        ball: A flint `arb`.
+        ball: An `arb`, see `make_ball`.
 
     Raises:
         NotProven: If the ball is not finite.
@@ -333,9 +338,11 @@ def log_upper_bound(ratio: Fraction) -> float:
     bound = _approximate_log(ratio)
     while sign_exp(ratio, ONE, Fraction(bound)) > 0:
         bound = math.nextafter(bound, math.inf)
-    while sign_exp(ratio, ONE, Fraction(previous := math.nextafter(bound, -math.inf))) <= 0:
-        bound = previous
-    return bound
+    while True:
+        next_lower_float = math.nextafter(bound, -math.inf)
+        if sign_exp(ratio, ONE, Fraction(next_lower_float)) > 0:
+            return bound
+        bound = next_lower_float
 
 
 def _approximate_log(ratio: Fraction) -> float:
@@ -363,10 +370,10 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
         gap = a - b
         return (gap > 0) - (gap < 0)
     sign = 1 if a > 0 else -1
-    # The integers stand in the same ratio as a and b.
+    # left / right = |a| / |b|.
     left = abs(a.numerator) * b.denominator
     right = abs(b.numerator) * a.denominator
-    # For such an ε, 2^|ε| alone outweighs any ratio of the two.
+    # Then e^|ε| > 2^|ε| exceeds both left / right and right / left.
     if abs(epsilon) > left.bit_length() + right.bit_length():
         return -sign if epsilon > 0 else sign
     bits = _FIRST_SIGN_BITS
@@ -425,7 +432,7 @@ class ExpNumber:
         return low, high
 
     def tight_enclosure(self) -> Interval:
-        """Return rationals (low, high) around the number whose distance is at most 2^-60 of it."""
+        """Return rationals (low, high) around the number, with high - low <= 2^-60 |high|."""
         bits = _FIRST_ENCLOSURE_BITS
         while True:
             low, high = self.enclosure(bits)
@@ -457,20 +464,20 @@ class ExpNumber:
         """
         if isinstance(other, float) and math.isinf(other):
             return -1 if other > 0 else 1
-        that = _to_exp_number(other)
-        if that is None:
+        number = _to_exp_number(other)
+        if number is None:
             raise TypeError(f"an exact number cannot be compared with {other!r}")
-        if not self.b and not that.b:
-            return (self.a > that.a) - (self.a < that.a)
-        if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
-            epsilon = that.epsilon
-            if self.b:
-                epsilon = self.epsilon
-            return sign_exp(self.a - that.a, self.b - that.b, epsilon)
+        if not self.b and not number.b:
+            return (self.a > number.a) - (self.a < number.a)
+        has_one_exponent = self.b == 0 or number.b == 0 or self.epsilon == number.epsilon
+        if has_one_exponent:
+            # A rational number has the exponent 0, which is not the exponent of the difference.
+            epsilon = self.epsilon if self.b else number.epsilon
+            return sign_exp(self.a - number.a, self.b - number.b, epsilon)
         bits = _FIRST_ENCLOSURE_BITS
         while True:
             low, high = self.enclosure(bits)
-            other_low, other_high = that.enclosure(bits)
+            other_low, other_high = number.enclosure(bits)
             if high < other_low:
                 return -1
             if low > other_high:
@@ -486,10 +493,10 @@ class ExpNumber:
         return self.compare(other) < 0
 
     def __eq__(self, other: object) -> bool:
-        that = _to_exp_number(other)
-        if that is None:
+        number = _to_exp_number(other)
+        if number is None:
             return NotImplemented
-        return (self.a, self.b, self.epsilon) == (that.a, that.b, that.epsilon)
+        return (self.a, self.b, self.epsilon) == (number.a, number.b, number.epsilon)
 
     def __hash__(self) -> int:
         if self.b == 0:
@@ -521,13 +528,15 @@ def max_exp_number(numbers: Iterable[ExpNumber]) -> ExpNumber:
     Raises:
         ValueError: If there are no numbers.
     """
+    # Many numbers are equal. Comparing numbers is slow, so duplicates are removed first.
     return max(dict.fromkeys(numbers))
 
 
 def to_jsonable(value: Any, *, nan_as_null: bool = False) -> Any:
     """Convert a value to objects of strict JSON.
 
-    Rationals and NumPy numbers become floats, infinities "inf" and "-inf", shifts strings.
+    Rationals and NumPy numbers become floats, and infinities become "inf" and "-inf". A key that is
+    a tuple, such as the shift (1, 0), becomes the text "1,0".
 
     Args:
         value: Nested lists, tuples and mappings of numbers and texts.
@@ -538,19 +547,17 @@ def to_jsonable(value: Any, *, nan_as_null: bool = False) -> Any:
         value = value.tolist()
     if isinstance(value, Mapping):
         record = {}
-        for name, part in value.items():
-            text = str(name)
-            if isinstance(name, tuple):
-                text = ",".join(map(str, name))
-            record[text] = to_jsonable(part, nan_as_null=nan_as_null)
+        for key, entry in value.items():
+            text = ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            record[text] = to_jsonable(entry, nan_as_null=nan_as_null)
         return record
     if isinstance(value, (list, tuple)):
-        return [to_jsonable(part, nan_as_null=nan_as_null) for part in value]
+        return [to_jsonable(entry, nan_as_null=nan_as_null) for entry in value]
     if isinstance(value, Fraction):
         return float(value)
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    is_nan = value != value
+    is_nan = value != value  # Only NaN differs from itself. This also accepts texts.
     if nan_as_null and is_nan:
         return None
     return value

@@ -3,8 +3,8 @@
     draw_uint64,              independent words from the operating system. With a seed they come
     draw_uint16, draw_uint8   from PCG64, which is for experiments only
     draw_integers             uniform on 0..bound-1, by rejection
-    draw_bernoulli            true with probability a/b: the next word against ⌊2^64 a/b⌋, more bits
-                              only on a tie
+    draw_bernoulli            true with probability a/b: a 64-bit word is compared with ⌊2^64 a/b⌋,
+                              and more bits are drawn only if the two are equal
     draw_discrete_laplace     Pr[y] ∝ e^{-|y| s/t} for integers s, t > 0 (Canonne, Kamath, Steinke
                               2020, Algorithm 2)
 
@@ -69,13 +69,14 @@ class Source:
         Args:
             bound: The number of possible values, 1 <= bound < 2^63.
         """
-        # Words up to the limit are accepted, a multiple of `bound` of them.
-        limit = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)
+        # The number of accepted words, 0..largest_word, is a multiple of `bound`, so the remainders
+        # are uniform.
+        largest_word = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)
         draws = self.draw_uint64(count).copy()
-        rejects = np.flatnonzero(draws > limit)
+        rejects = np.flatnonzero(draws > largest_word)
         while rejects.size:
             draws[rejects] = self.draw_uint64(rejects.size)
-            rejects = rejects[draws[rejects] > limit]
+            rejects = rejects[draws[rejects] > largest_word]
         return (draws % np.uint64(bound)).astype(np.int64)
 
     def is_uniform_below(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
@@ -123,6 +124,10 @@ class Source:
     def draw_discrete_laplace(self, s: int, t: int, count: int) -> Integers:
         """Draw integers y from the discrete Laplace law, Pr[y] ∝ e^{-|y| s/t}.
 
+        A uniform u in 0..t-1 is accepted with probability e^{-u/t}, and v >= 0 is geometric, Pr[v]
+        ∝ e^{-v}. So x = u + t v has Pr[x] ∝ e^{-x/t}, and |y| = ⌊x/s⌋ has Pr[|y|] ∝ e^{-|y| s/t}.
+        The sign is uniform, and -0 is rejected, because 0 would count twice.
+
         Args:
             s: The numerator of the rate s/t, > 0.
             t: The denominator of the rate s/t, > 0 and less than 2^40.
@@ -132,28 +137,33 @@ class Source:
             Shape (count,).
         """
         draws = np.zeros(count, dtype=np.int64)
-        open_positions = np.arange(count)
+        open_positions = np.arange(count)  # Positions of `draws` that have no value yet.
         while open_positions.size:
             u = self.draw_integers(t, open_positions.size)
             is_accepted = self._draw_exp_minus(u, t)
             candidates = open_positions[is_accepted]
             u = u[is_accepted]
+
             v = np.zeros(u.size, dtype=np.int64)
             running = np.arange(u.size)
             while running.size:
-                running = running[self._draw_exp_minus(np.ones(running.size, dtype=np.int64), 1)]
+                ones = np.ones(running.size, dtype=np.int64)
+                running = running[self._draw_exp_minus(ones, 1)]
                 v[running] += 1
-            y = (u + t * v) // s
-            is_negative = self.draw_integers(2, y.size) == 1
-            is_valid = ~(is_negative & (y == 0))
-            draws[candidates[is_valid]] = np.where(is_negative, -y, y)[is_valid]
+
+            distance = (u + t * v) // s
+            is_negative = self.draw_integers(2, distance.size) == 1
+            is_valid = ~(is_negative & (distance == 0))
+            signed_draws = np.where(is_negative, -distance, distance)
+            draws[candidates[is_valid]] = signed_draws[is_valid]
             open_positions = np.concatenate([open_positions[~is_accepted], candidates[~is_valid]])
         return draws
 
     def _draw_exp_minus(self, u: Integers, t: int) -> Flags:
         """Draw booleans that are true with probability e^{-u/t}, for 0 <= u <= t. Shape as u.
 
-        The answer is the parity of the first failure in draws of Bernoulli(u/(t j)), j = 1, 2, ...
+        Booleans with probability u/(t j) are drawn for j = 1, 2, ... until one is false. The result
+        is true if this last j is odd (Canonne, Kamath, Steinke 2020, Algorithm 1).
         """
         is_odd = np.zeros(u.size, dtype=bool)
         running = np.arange(u.size)

@@ -6,11 +6,11 @@ C_{i-1} <= U < C_i. The first n bits v of U/T say that U lies in the cell [v, v+
 lies inside the cell, the outcome is decided; otherwise more bits are drawn. The probabilities are
 therefore exactly k_i / T for every T, and no draw is rejected:
 
-    n <= 16    A table of 2^n entries for every law decides all draws but a share of at most
+    n <= 16    A table of 2^n entries for every law decides all draws except a share of at most
                m / 2^n.
-    n = 48     A search among the integers ⌊C 2^n / T⌋, of several laws in one array, decides all
-               but a share of at most m / 2^n.
-    n > 48     16 bits are drawn at a time, and integers are compared with integers.
+    n = 48     A binary search among the integers ⌊C 2^n / T⌋ decides the remaining draws except a
+               share of at most m / 2^n. One sorted array has these integers of all laws.
+    n > 48     For the last draws 16 more bits are drawn at a time, until the outcome is decided.
 
 For many draws from one law with many outcomes an alias table is used
 (`workbench.exact.alias_table`), which is exact too.
@@ -51,6 +51,9 @@ class Sampler:
     Args:
         laws: One distribution, or 1 to 65,536 distributions with equally many outcomes.
         source: The source of randomness. Default: the operating system.
+
+    Attributes:
+        bits: The leading bits of a draw for which a table is made, 8 to 16.
 
     Raises:
         InvalidRequest: If there are no laws or too many, or if their numbers of outcomes differ.
@@ -167,23 +170,25 @@ class Sampler:
     def _settle_many(self, law_numbers: Integers, first_words: NDArray[np.uint16]) -> Integers:
         """Settle draws with 32 more bits each, and with more where these do not decide.
 
-        Shape (n,).
-
         Args:
-            law_numbers: The law numbers, shape (n,).
-            first_words: The first 16 bits of each draw, shape (n,).
+            law_numbers: Position in `laws` for each draw. Shape (n,).
+            first_words: The first 16 bits of each draw. Shape (n,).
+
+        Returns:
+            The outcomes. Shape (n,).
         """
-        value = first_words.astype(np.uint64)
+        values = first_words.astype(np.uint64)
         for next_words in self.source.draw_uint16(2 * first_words.size).reshape(2, -1):
-            value = value << np.uint64(_WORD_BITS) | next_words
-        key = law_numbers.astype(np.uint64) << np.uint64(_SEARCH_BITS) | value
-        place = np.searchsorted(self.floors, key)
-        outcome = place - self.boundary_offsets[law_numbers]
-        is_tie = self.floors.take(place, mode="clip") == key
-        for position in np.flatnonzero(is_tie).tolist():
-            sums = self.cumulative_sums[int(law_numbers[position])]
-            outcome[position] = self._settle(sums, int(value[position]), _SEARCH_BITS)
-        return np.asarray(outcome, dtype=np.int64)
+            values = values << np.uint64(_WORD_BITS) | next_words
+        # A draw whose 48 bits lie above i boundaries of its law has the outcome i.
+        keys = law_numbers.astype(np.uint64) << np.uint64(_SEARCH_BITS) | values
+        places = np.searchsorted(self.floors, keys)
+        outcomes = places - self.boundary_offsets[law_numbers]
+        is_tie = self.floors.take(places, mode="clip") == keys
+        for draw in np.flatnonzero(is_tie).tolist():
+            sums = self.cumulative_sums[int(law_numbers[draw])]
+            outcomes[draw] = self._settle(sums, int(values[draw]), _SEARCH_BITS)
+        return np.asarray(outcomes, dtype=np.int64)
 
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """Decide one draw: draw more bits until its cell contains no cumulative sum.
@@ -194,13 +199,14 @@ class Sampler:
             bits: The number of these bits.
         """
         while True:
-            # The ends of the cell lie in the pieces of the first C_i beyond them.
+            # The outcomes at both ends of the cell. Everything is multiplied by 2^bits, so that the
+            # numbers are integers.
             cell_start = value * sums[-1]
             cell_end = (value + 1) * sums[-1] - 1
-            first = bisect_right(sums, cell_start, key=lambda c: c << bits)
-            last = bisect_right(sums, cell_end, key=lambda c: c << bits)
-            if first == last:
-                return first
+            first_outcome = bisect_right(sums, cell_start, key=lambda c: c << bits)
+            last_outcome = bisect_right(sums, cell_end, key=lambda c: c << bits)
+            if first_outcome == last_outcome:
+                return first_outcome
             value = value << _WORD_BITS | int(self.source.draw_uint16(1)[0])
             bits += _WORD_BITS
 
@@ -214,10 +220,12 @@ def _scale_inner_sums(sums: Sequence[int]) -> list[int]:
 def _cell_outcomes(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
     """Compute the outcome of every cell of width T 2^-bits, or -1 if several are possible.
 
-    Shape (2^bits,).
-
     Args:
         sums: C_1..C_m of a law.
+        bits: The number of leading bits that select a cell.
+
+    Returns:
+        Shape (2^bits,).
     """
     outcomes = np.empty(1 << bits, dtype=np.int32)
     start = 0  # The cells below `start` have their outcome.
@@ -225,7 +233,8 @@ def _cell_outcomes(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
     for i, cumulative_sum in enumerate(sums):
         if cumulative_sum == previous_sum:
             continue
-        # Cells below `boundary_cell` end at or before the boundary.
+        # Cells below `boundary_cell` end at or before the cumulative sum. A cell that contains the
+        # sum in its interior is left open.
         boundary_cell, remainder = divmod(cumulative_sum << bits, sums[-1])
         outcomes[start:boundary_cell] = i
         start = max(start, boundary_cell)
