@@ -2,9 +2,10 @@
 
     python -m bench [NAME ...] [--full]
 
-Without names, all benchmarks run. With --full, benchmarks that have a larger suite run it
-(fast_milp: an hour). Times depend on the machine and its load. The ratios are what counts: their
-two sides are measured in one run."""
+NAME is the name of a file bench/bench_NAME.py, for example "channel". Without names, all benchmarks
+run. With --full, benchmarks that have a larger suite run it (fast_milp: an hour). Times depend on
+the machine and its load. Compare ratios: both of their times are measured in one run.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def run_benchmarks(arguments: list[str]) -> int:
         arguments: arguments of the command line.
 
     Returns:
-        The exit code.
+        The exit code: 0, or 2 if a name is unknown.
     """
     is_full = "--full" in arguments
     names = [name for name in arguments if name != "--full"]
@@ -51,18 +52,19 @@ def run_benchmarks(arguments: list[str]) -> int:
     for name in names or all_names:
         module = importlib.import_module(f"bench.bench_{name}")
         err.print(f"{name} ...", highlight=False)
-        frame = pd.DataFrame()
-        for frame in _iterate_tables(getattr(module, f"run_{name}_benchmark"), is_full):
+        table = pd.DataFrame()
+        # The file is written again whenever the table grows, so that an interrupted run keeps rows.
+        for table in _iterate_tables(getattr(module, f"run_{name}_benchmark"), is_full):
             path = folder / f"{name}.csv"
-            frame.to_csv(path, index=False, float_format="%.4g", lineterminator="\n")
-        rows = frame.astype(object).to_numpy().tolist()
+            table.to_csv(path, index=False, float_format="%.4g", lineterminator="\n")
+        rows = table.astype(object).to_numpy().tolist()
         cells = [[_round_cell(cell) for cell in row] for row in rows]
-        out.print(make_table(module.TITLE, list(frame.columns), cells))
+        out.print(make_table(module.TITLE, list(table.columns), cells))
     return 0
 
 
 def _iterate_tables(run: Callable[..., Any], is_full: bool) -> Iterator[pd.DataFrame]:
-    """Run a benchmark and yield its table; a long benchmark yields a growing table."""
+    """Run a benchmark and yield its table. A long benchmark yields it again after each new row."""
     has_full_suite = "full" in inspect.signature(run).parameters
     table = run(full=True) if is_full and has_full_suite else run()
     if isinstance(table, Iterator):
@@ -72,6 +74,7 @@ def _iterate_tables(run: Callable[..., Any], is_full: bool) -> Iterator[pd.DataF
 
 
 def _round_cell(cell: object) -> object:
+    """Return a float as a text of four digits ("-" for NaN), and any other cell unchanged."""
     if not isinstance(cell, float):
         return cell
     return "-" if math.isnan(cell) else f"{cell:.4g}"

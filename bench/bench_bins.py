@@ -1,11 +1,12 @@
-"""Compare the runtime of two algorithms for optimal bins: the printed one and the fast exact one.
+"""Compare the runtime of two algorithms for optimal bins of k labels: "printed" and "fast".
 
-The printed one is Algorithm 2 of Ghazi et al., Regression with Label Differential Privacy.
+"printed" is Algorithm 2 of Ghazi et al., Regression with Label Differential Privacy, as the paper
+prints it. "fast" is the exact algorithm of the workbench.
 
 Both must find the same optimum, which is checked at every size that both solve. The printed
-algorithm stops at k = 3000, where its table has 9 million entries. The growth exponent is fitted to
-the three largest sizes of each. Times are CPU seconds of one thread, the fastest of three turns,
-without compilation.
+algorithm stops at k = 3000, where its table has 9 million entries. The growth exponent p in
+(runtime) ∝ k^p is fitted to the three largest sizes of each algorithm. Times are CPU seconds of one
+thread in the fastest of three turns, without compilation.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ COLUMNS = ("loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent",
 
 
 def run_bins_benchmark() -> pd.DataFrame:
-    """Return one row for each loss and size: both times, their ratio, and the exponents of k."""
+    """Return one row for each loss and size, with COLUMNS."""
     for loss in LOSSES:
         time_algorithm("fast", 200, loss, 1)  # The first call compiles the algorithm.
     rows = []
     for loss in LOSSES:
+        # The printed algorithm takes long for large sizes, so only one loss has them.
         printed_sizes = PRINTED_SIZES if loss == "squared" else PRINTED_SIZES[:3]
         printed_times = {}
         fast_times = {}

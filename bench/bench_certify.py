@@ -1,11 +1,14 @@
 """Count how many of 400 random noise designs can be repaired and certified, and at which loss.
 
-The designs have n in 5..40 and four kinds of shift sets (one, all up to a bound, a few, the two
-axes of a grid). They use two losses, every notion (PDP three times out of five) and δ from 0 down
-to 1e-9. HiGHS and Gurobi (skipped without a licence) solve the same requests, at the integrality
-tolerance of `wb.design`. Losses are relative to the exact optimum of the pattern (proven by exact
-duality), and to the solver's claim. The claim may be out of reach, because the solver's tolerances
-violate tiny δ."""
+The designs have n in 5..40 and four kinds of shift sets (one shift, all up to a bound, a few, the
+two axes of a grid). They use two losses, three notions (PDP three times out of five), and δ = 0 or
+1e-9 to 0.3. HiGHS and Gurobi (skipped without a licence) take turns, at the integrality tolerance
+of `wb.design`.
+
+The table shows by which share the loss of a certified design exceeds two numbers. One is the exact
+optimum of its pattern, which exact duality proves. The other is the loss that the solver reported
+("the claim"). No private noise may reach it, because solvers violate a tiny δ by their tolerances.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ EPSILONS = ("0.3", "0.5", "1", "1.5", "2", "3")
 DELTAS = ("0", "1e-9", "1e-8", "1e-6", "1e-4", "0.01", "0.1", "0.3")
 NOTIONS = ("pdp", "pdp", "pdp", "dp", "pure")
 LOSSES = ("error-rate", "squared")
-_OUT_OF_REACH_LOSS = 1e-12  # A claim that is smaller by more than this share is out of reach.
+# A claim is out of reach if the loss of the certified design is larger by more than this share.
+_OUT_OF_REACH_LOSS = 1e-12
 _RUNTIME_COLUMN = "ms a repair (mean)"  # Runtimes are not stored, because they do not repeat.
 
 
@@ -67,7 +71,7 @@ def run_study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) 
         time_limit: seconds of a solve.
 
     Returns:
-        One row for each design.
+        One row for each design: question, kind, the options, and the columns of `certify_design`.
     """
     solvers = [
         name
@@ -103,7 +107,13 @@ def certify_design(
         time_limit: seconds of the solve.
 
     Returns:
-        The columns of a row that describe the outcome.
+        outcome: "certified", "refused", "NOT PRIVATE", or "unsolved" with the reason.
+        raw_private: whether the noise of the solver is private without repair.
+        origin: how the certified noise was computed.
+        loss_optimum, loss_claim: relative difference of its loss from the exact optimum of its
+            pattern, and from the loss that the solver reported.
+        seconds: CPU seconds of repair and proof.
+        Columns that do not exist for an outcome are None.
     """
     row: dict[str, Any] = dict.fromkeys(
         ("raw_private", "origin", "loss_optimum", "loss_claim", "seconds")
@@ -153,6 +163,7 @@ def run_certify_benchmark() -> pd.DataFrame:
 
 
 def _store_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV with numbers of three digits."""
     table.to_csv(path, index=False, float_format="%.3g", lineterminator="\n")
 
 

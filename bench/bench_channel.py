@@ -1,10 +1,14 @@
 """Compare certified channels for counts with the plain CVXPY statement of the same program.
 
-The plain statement has a variable for every mass and every excess, and is solved by HiGHS with its
-defaults. This is what one writes without the workbench. "off" is the relative difference of its
-loss from the certified optimum, and "private" says whether its channel is exactly private at the
-budget. libqif's min_loss_given_d (pure, uniform prior) is included if it is installed. A side that
-fails, or takes too long, has the reason in its row.
+A user without the workbench would write the plain statement: it has a variable for every mass and
+every excess, and HiGHS solves it with its defaults. libqif's function min_loss_given_d (pure
+privacy, uniform prior) is included if it is installed. The table has a row for each case and side:
+
+    side      workbench, plain CVXPY or libqif
+    private   "certified", whether the channel is exactly private at the budget (yes, no), or the
+              error with which the side failed or stopped
+    off       workbench: relative gap between its loss and its proven bound
+              others: relative difference of the loss from the loss of the workbench
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ from bench import median_ratios, time_turns
 from workbench.mechanisms.channel import pairs_within
 
 TITLE = "channels for counts 0..n, neighbours ±1, squared error"
-# n, epsilon and delta.
-CASES = (
+Case = tuple[int, str, str]  # n, epsilon and delta.
+CASES: tuple[Case, ...] = (
     (20, "1", "0"),
     (20, "1", "1e-5"),
     (50, "1", "0"),
@@ -84,10 +88,9 @@ def solve_count_by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
 
 
 def run_channel_benchmark() -> pd.DataFrame:
-    """Return one row for each case and side.
+    """Return one row for each case and side, as the module header describes.
 
-    The column "ratio" is the CPU time of the side divided by the CPU time of the workbench. Both
-    are measured in turns of one run.
+    The column "ratio" is the CPU time of the side divided by the CPU time of the workbench.
     """
     rows = []
     for case in CASES:
@@ -123,7 +126,7 @@ def design_channel(n: int, epsilon: str, delta: str) -> wb.Design:
     return design
 
 
-def _catch_error(solve: Callable[..., Any], case: tuple[int, str, str]) -> Any:
+def _catch_error(solve: Callable[..., Any], case: Case) -> Any:
     """Return the result of a solver, or the exception that it raised."""
     try:
         return solve(*case)
@@ -132,7 +135,13 @@ def _catch_error(solve: Callable[..., Any], case: tuple[int, str, str]) -> Any:
 
 
 def _describe_result(result: Any, design: wb.Design) -> dict[str, Any]:
-    """Return the columns of a row that describe a result."""
+    """Return the columns of a row that describe a result.
+
+    Args:
+        result: a design of the workbench, the pair (loss, channel) of another side, or the
+            exception with which a side failed.
+        design: the design of the workbench, with which the others are compared.
+    """
     if isinstance(result, Exception):
         return {"private": f"{type(result).__name__}: {result}"[:60]}
     if isinstance(result, wb.Design):

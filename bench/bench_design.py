@@ -2,12 +2,13 @@
 
     python -m bench.bench_design
 
-kind        what is timed
-solver      the compiled program is loaded into a live HiGHS object and solved, nothing else
-raw         `wb.design(..., certify=False)`: request, program, solve, known formula, exact audit
-certified   `wb.design(...)`: in addition the exact program of its pattern, repair and proof
+The table has milliseconds and ratios for three calls:
 
-All calls run warm in one process.
+    solver      load the compiled program into a live HiGHS object and solve it
+    raw         `wb.design(..., certify=False)`: request, program, solve, known formula, exact audit
+    certified   `wb.design(...)`: in addition the exact program of its pattern, repair and proof
+
+All calls run in one process, after a first turn that is not measured.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def time_design(n: int, notion: str, delta: float, loss: str = "error-rate") -> 
 def run_design_benchmark() -> pd.DataFrame:
     """Return one row for each question.
 
-    Every size is solved as a linear program, pure and DP with δ. One size is solved as PDP with δ,
-    and there is one large size.
+    Every size is designed under pure privacy (PDP with δ = 0) and under DP with δ = 0.1. These are
+    linear programs. One size is designed under PDP with δ = 0.1, and n = 400 is a large program.
     """
     rows = []
     for n in SIZES:

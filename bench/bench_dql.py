@@ -1,8 +1,11 @@
-"""Compare the dyadic quantized Laplace mechanism (DQL) with the Laplace sampler of numpy.
+"""Compare the speed of the dyadic quantized Laplace mechanism (DQL) with numpy's Laplace sampler.
 
-All rows run in one thread on one core, in turns. The fastest turn counts for each. The ratio is the
-median over turns of the rate divided by the rate of `numpy.random.Generator.laplace`, which draws
-the same noise in one process and sends nothing.
+The mechanism publishes a number with Laplace noise as a short message: `encode` turns numbers into
+messages, and `decode` turns messages into noisy numbers. The reference, numpy's
+`Generator.laplace`, draws the same noise and sends no message.
+
+All tasks run in one thread on one core, in turns. Seconds and rates are those of the fastest turn.
+The ratio is the median over turns of (rate of the task) / (rate of the reference).
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ TITLE = "Dyadic quantized Laplace: scalars a second on one core"
 COUNT = 2_000_000  # Scalars of a task.
 FILE_COUNT = COUNT // 8  # Scalars of a task on bytes or files.
 TURNS = 5
-NUMPY_TASK = "numpy Generator.laplace + x"
+NUMPY_TASK = "numpy Generator.laplace + x"  # The reference.
+# Any key and nonce will do. Both sides derive their shared random bits from them.
 KEY = bytes(range(32))
 NONCE = bytes(16)
 
@@ -63,15 +67,17 @@ def run_dql_benchmark() -> pd.DataFrame:
 
 
 def _encode(mechanism: DyadicLaplace, x: Vector, local: LocalStream) -> Any:
+    """Return the messages of x, an integer array (n,)."""
     return mechanism.encode(x, SharedStream(KEY, NONCE), local)
 
 
 def _decode(mechanism: DyadicLaplace, m: Any) -> Any:
+    """Return the noisy numbers of messages, an array (n,)."""
     return mechanism.decode(m, SharedStream(KEY, NONCE))
 
 
 def _make_mechanism_tasks(x: Vector) -> dict[str, Task]:
-    """Return the tasks that encode and decode scalars."""
+    """Return the tasks that encode and decode scalars, for three values of the parameter ℓ."""
     local = LocalStream()
     tasks: dict[str, Task] = {}
     for ell in (1.1, 2.0, 10.0):

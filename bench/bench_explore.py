@@ -1,24 +1,26 @@
 """Measure the explorer in Chromium: latency of a slider, first paint, memory.
 
-    python -m bench.bench_explore [TEXTS IN THE NAME OF A CASE]
+    python -m bench.bench_explore [TEXT ...]
 
-Rows are stored as they come. The row of a case that is measured alone replaces its stored row.
+measures the cases whose name contains every TEXT, for example "modulo zcdp". Default: all cases.
+Each row is stored as soon as it is measured, and replaces the stored row of its case.
 
-latency      milliseconds from an `input` event of the first slider of the budget to the frame after
-             a design for the new value is drawn. There is one event after the other, once the page
-             has settled
-preliminary  how many of these drawings came before the design of the exact budget. They show
-             another design, which is private at this budget too, with the interval of the optimal
-             loss. The page says so, and the solver continues
-green        seconds from the last event until the shown design is certified, or until the page has
-             settled if it is not certified
-cpu          CPU milliseconds for one event, of the server and of the browser
-line         seconds from the command to the line with the address
-paint        seconds from the command to the first contentful paint of the page in an open browser
-load         number of processes that wanted a processor meanwhile. If there are more than
-             processors, they slow the page
-memory       megabytes (proportional set size) of all processes of the server: after the drags
-             (rest), and while the slow worker also runs (busy)
+A case is one address of the explorer. The first slider of the budget is moved again and again, once
+the page has settled, that is, has nothing more to compute. The columns:
+
+median_ms,   milliseconds from a move of the slider to the frame in which a design for the new
+p95_ms       value is drawn
+preliminary  number of moves after which the first drawing was a preliminary design. It is another
+             design that is private at the new budget, and the solver continues
+design_s     seconds from the command to the first design
+green_s      seconds from the last move until the shown design is certified
+cpu_ms       CPU milliseconds for one move, of the server and of the browser
+line_s       seconds from the command to the line with the address
+paint_s      seconds from the command to the first contentful paint of the page in an open browser
+load         number of processes that wanted a processor meanwhile. If there are more of them than
+             processors, they slow down the page
+rest_mb,     megabytes (proportional set size) of all processes of the server: after the moves, and
+busy_mb      while the worker for slow programs also runs
 """
 
 from __future__ import annotations
@@ -73,14 +75,17 @@ CASES = {
     "labels lp zcdp": "family=labels&labels=0..7&method=lp&notion=zcdp&rho=0.1",
     "laplace": "family=laplace&epsilon=1&bits=5",
 }
-EVENTS = 100  # Measured events of a case.
-_EVENTS_OF_A_CALL = 4
-_MAX_DRAG_SECONDS = 60.0  # After this time there are no further events.
-_DRAW_SECONDS = 120  # Time limits of a page.
+EVENTS = 100  # Measured moves of the slider in a case.
+_EVENTS_OF_A_CALL = 4  # Moves in one call of the JavaScript below.
+_MAX_DRAG_SECONDS = 60.0  # After this time the slider is not moved again.
+# The benchmark fails if a page takes longer than this to draw, to settle or to certify.
+_DRAW_SECONDS = 120
 _SETTLE_SECONDS = 200
 _CERTIFY_SECONDS = 130
-_STOP_SECONDS = 20
-# JavaScript that moves the slider COUNT times from event FIRST on, and returns the latencies.
+_STOP_SECONDS = 20  # The benchmark fails if the server takes longer than this to stop.
+_WARM_UP_EVENTS = 3  # The first moves, which start the solver, are not measured.
+# JavaScript that moves the slider COUNT times from event FIRST on. It returns a list of
+# [milliseconds, whether the drawing was preliminary].
 _DRAG = """(async () => {
   const slider = document.querySelector('.sliders input[type=range]:enabled'), times = [];
   const base = Number(slider.dataset.base ??= slider.value);
@@ -115,7 +120,7 @@ def run_explore_benchmark(
 
     Args:
         texts: cases whose name contains all of them are measured.
-        stored_rows: rows of an earlier run.
+        stored_rows: rows of an earlier run. The table has them for cases that are not measured.
     """
     if EXECUTABLE is None:
         print("Chromium is missing: nothing is measured.", file=sys.stderr)
@@ -185,12 +190,12 @@ def _measure_latencies(page: Page, *pids: int) -> dict[str, Any]:
         page: a settled page.
         pids: processes whose CPU time counts.
     """
-    _drag_slider(page, 0, 3)  # This warms up the solver.
+    _drag_slider(page, first=0, count=_WARM_UP_EVENTS)
     events: list[Any] = []
     begin_cpu = sum(map(_measure_cpu_seconds, pids))
     begin = time.time()
     while not events or (len(events) < EVENTS and time.time() - begin < _MAX_DRAG_SECONDS):
-        events += _drag_slider(page, len(events), _EVENTS_OF_A_CALL)
+        events += _drag_slider(page, first=len(events), count=_EVENTS_OF_A_CALL)
     cpu_seconds = sum(map(_measure_cpu_seconds, pids)) - begin_cpu
     load = os.getloadavg()[0]
     times = sorted(milliseconds for milliseconds, _ in events)
@@ -205,14 +210,20 @@ def _measure_latencies(page: Page, *pids: int) -> dict[str, Any]:
 
 
 def _drag_slider(page: Page, first: int, count: int) -> list[Any]:
-    """Move the slider, and return (milliseconds, whether it was preliminary) of each drawing."""
+    """Move the slider, and return (milliseconds, whether it was preliminary) of each drawing.
+
+    Args:
+        page: a settled page.
+        first: number of the first event, from which the value of the slider is computed.
+        count: number of events.
+    """
     code = _DRAG.replace("COUNT", str(count)).replace("FIRST", str(first))
     drawings: list[Any] = page.js(code, _SETTLE_SECONDS)
     return drawings
 
 
 def _iterate_process_tree(pid: int) -> Iterator[int]:
-    """Yield a process and all that it has started."""
+    """Yield the id of a process and of all its descendants."""
     yield pid
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in path.read_text().split():
@@ -220,18 +231,22 @@ def _iterate_process_tree(pid: int) -> Iterator[int]:
 
 
 def _measure_cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process and all that it has started."""
+    """Return the CPU seconds of a process and all its descendants."""
     ticks = 0
     for process in _iterate_process_tree(pid):
         # A process that has ended counts as part of its parent.
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            # User and system time, of the process and of its ended children (utime to cstime).
             ticks += sum(map(int, fields[11:15]))
     return ticks / _TICKS_PER_SECOND
 
 
 def _measure_memory(pid: int) -> float:
-    """Return the megabytes of a process and all that it has started."""
+    """Return the megabytes of a process and all its descendants.
+
+    The proportional set size counts memory that n processes share as 1/n in each of them.
+    """
     kilobytes = 0
     for process in _iterate_process_tree(pid):
         with contextlib.suppress(OSError):  # The process may have ended.

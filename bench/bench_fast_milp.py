@@ -1,21 +1,21 @@
-"""Compare two methods for PDP noise with δ > 0: "fast" and the literal MILP, both on HiGHS.
+"""Compare two methods for PDP noise with δ > 0: "fast" and "literal", both on HiGHS.
 
-The literal MILP is the mixed-integer program (13) of Kadam et al. 2024.
+"literal" solves the mixed-integer program (13) of Kadam et al. 2024. "fast" is the method of the
+workbench (`workbench.models.modulo.fast`). Both run in one thread, with gap 1e-9 and a limit of
+120 s. A row has the CPU seconds of the fastest of three turns of each method:
 
-One thread, gap 1e-9, limit 120 s. Both sides of a row are measured one after the other in this
-process, in CPU seconds of the fastest of three turns. Each side is one thread, and CPU time does
-not count other work on the machine.
+    literal_seconds   HiGHS loads and solves the compiled program. Compilation does not count
+    fast_seconds      everything from the question to the proven answer
+    nodes             number of violation patterns that "fast" searched. It is 0 if the proof uses
+                      level functions, or if the first program proves the optimum
 
-`literal_seconds` counts the time in which HiGHS loads and solves the compiled program, without the
-CVXPY compilation. `fast_seconds` counts everything from the question to the proven answer. A
-literal time-out, of one turn, counts with the CPU time that it used. If other work left it less
-than nine tenths of 120 s of CPU time, it is solved again with a longer limit. `nodes` counts
-violation patterns. It is 0 if the proof uses level functions, or if the first program proves the
-optimum.
+If "literal" reaches the limit, it runs once, and its row has the CPU seconds until then. HiGHS
+measures its limit in wall-clock time. If it got less than 90 % of 120 s of CPU time, because the
+machine was busy, it is solved again with a longer limit.
 
-The last rows are the totals, and n = 256, 511 and 1023, for which the literal model is not solved.
-The default is a subset of a few minutes. `python -m bench fast_milp --full` runs the whole suite of
-228 instances (an hour).
+The last rows are the totals, and n = 256, 511 and 1023, for which "literal" is not run. The default
+is a subset of a few minutes. `python -m bench fast_milp --full` runs the whole suite of 228
+instances (an hour).
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ from workbench.solvers.solution import Solution, Termination
 
 TITLE = "Fast exact MILP against the literal model (HiGHS, one thread, gap 1e-9, limit 120 s)"
 TIME_LIMIT_SECONDS = 120.0
+GAP = 1e-9  # Relative gap at which both methods stop.
 TURNS = 3
-_MIN_USED_SHARE = 0.9  # A time-out that used less of its limit is solved again.
+# After a time-out with less CPU time than this share of the limit, the program is solved again.
+_MIN_USED_SHARE = 0.9
 COLUMNS = (
     "instance",
     "epsilon",
@@ -63,6 +65,9 @@ Group = tuple[str, tuple[int, ...], Shifts]  # Name, sizes and shifts.
 def list_groups(full: bool) -> Iterator[Group]:
     """Yield the name, the sizes and the shifts of every question.
 
+    "BD mu=3 n=10" is noise modulo 11 with neighbours at the distances 1, 2 and 3 (bounded
+    difference). "5x5, 3 shifts" is noise on a grid.
+
     Args:
         full: whether to yield the whole suite.
     """
@@ -80,14 +85,14 @@ def list_groups(full: bool) -> Iterator[Group]:
 
 
 def _mirror_shifts(steps: Iterable[int], n: int) -> Shifts:
-    """Return shifts and their negatives modulo n + 1."""
+    """Return the shifts k and -k modulo n + 1 for every step k."""
     steps = [*steps]
     negatives = [-k for k in reversed(steps)]
     return tuple((k % (n + 1),) for k in (*steps, *negatives))
 
 
 def _time_solution(solve_once: Callable[[], Solution]) -> tuple[Solution, float]:
-    """Return a solution and the CPU seconds of the fastest turn; one turn after a time-out."""
+    """Return a solution and the CPU seconds of the fastest turn. A time-out ends the turns."""
     seconds = float("inf")
     for _ in range(TURNS):
         begin = time.process_time()
@@ -104,7 +109,7 @@ def _time_instance(
     """Return the row of one instance.
 
     Args:
-        group: question of the instance: answers and differences.
+        group: name, sizes and shifts of the question.
         epsilon: budget.
         delta: budget.
         loss: name of the loss.
@@ -112,7 +117,7 @@ def _time_instance(
     """
     name, sizes, shifts = group
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=1e-9)
+    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=GAP)
     row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "loss": loss}
     values = model.values([epsilon], delta)
 
@@ -142,9 +147,9 @@ def _time_instance(
 def _time_literal(program: Program, values: Mapping[str, Any]) -> tuple[Solution, float]:
     """Return the solution of the literal program and its CPU seconds.
 
-    HiGHS counts its limit by the clock, but CPU time is meant.
+    The limit of TIME_LIMIT_SECONDS is one of CPU time, but HiGHS measures wall-clock time.
     """
-    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=1e-9)
+    options = Options(time_limit=TIME_LIMIT_SECONDS, gap=GAP)
     begin = time.perf_counter()
     solution, seconds = _time_solution(lambda: solve(program, values, options=options))
     is_time_out = solution.termination is Termination.TIME_LIMIT
@@ -172,8 +177,14 @@ def run_fast_milp_benchmark(full: bool = False) -> pd.DataFrame:
 
 
 def _summarise_instances(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with the totals, and with the smallest ratio."""
+    """Return one row with the totals and one row with the smallest ratio.
+
+    Args:
+        frame: one row for each instance.
+    """
+    # Where "literal" reached the limit, its objective need not be optimal.
     optimal_rows = frame[frame["literal"] == "optimal"]
+    # Differences are relative to objectives above 1 and absolute for the others.
     sizes = optimal_rows["objective"].abs().clip(lower=1.0)
     total = {
         "instance": f"total of {len(frame)}; worst relative difference",

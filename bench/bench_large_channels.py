@@ -2,14 +2,19 @@
 
 A side is one way to solve a request: method "block", HiGHS, PDLP or libqif. Each side first solves
 a small request, which loads its imports, and then the measured request three times, all in this
-process. "cpu_s" is the fastest of the three, in CPU seconds. "ratio" is this time divided by the
-time of method "block" in the same run. Only designs of method "block" are certified. "off" is (loss
-of the side) / (loss of method "block") - 1; PDLP stops at its own tolerance. "growth" is the
-exponent of k, the number of inputs, between a size and the previous one of its form.
+process. The columns of the table:
 
-The other sides run up to a size, each with a time limit. A side that fails or stops has the reason
-in its row. libqif has only pure and metric privacy and no time limit. It is included if it is
-installed (PyPI: qif), up to a smaller size. The table is stored as it grows.
+    form      a key of SIZES: the kind of question
+    k         number of inputs
+    cpu_s     CPU seconds, the fastest of three turns
+    ratio     cpu_s divided by cpu_s of method "block" in the same run
+    gap       relative gap of the certified design. Only method "block" certifies its designs
+    off       (loss of the side) / (loss of method "block") - 1. PDLP stops at its own tolerance
+    growth    exponent p in (cpu_s of method "block") ∝ k^p, from this size and the previous one
+    failure   why the side failed or stopped
+
+The other sides run only up to a size, each with a time limit. libqif has only pure and metric
+privacy and no time limit. It is included if it is installed (PyPI: qif), up to a smaller size.
 """
 
 from __future__ import annotations
@@ -59,15 +64,15 @@ COLUMNS = ("form", "k", "side", "cpu_s", "ratio", "loss", "gap", "off", "growth"
 
 
 def make_question(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
-    """Return the question of a size and its options.
+    """Return the question of a form and size, and the options of `wb.design`.
 
     Args:
         form: a key of SIZES.
         k: number of inputs.
     """
     if form == "grid":
-        side = range(math.isqrt(k))
-        places = list(itertools.product(side, side))
+        coordinates = range(math.isqrt(k))
+        places = list(itertools.product(coordinates, coordinates))
         prior = np.random.default_rng(1).integers(1, 20, k).tolist()
         question = wb.FiniteQuery(places, neighbours="within 1 L1", prior=prior)
         return question, {"loss": "euclidean", "epsilon": "0.7", "notion": "pure"}
@@ -80,7 +85,9 @@ def make_question(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
 def solve_question_by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
     """Return the loss of libqif's channel.
 
-    Pure privacy of neighbours at distance one is metric privacy in steps.
+    libqif needs metric privacy: the probabilities at two inputs differ by a factor of at most
+    e^(ε d), where d is their distance. With d = the number of steps between neighbours, this is
+    pure ε-DP.
 
     Args:
         question: the question that is designed for.
@@ -109,7 +116,7 @@ def run_large_channels_benchmark() -> Iterator[pd.DataFrame]:
     rows: list[dict[str, Any]] = []
     for form, sizes in SIZES.items():
         for side, call in list_calls(form, _FIRST_SIZES.get(form, _DEFAULT_FIRST_SIZE)).items():
-            assert call() is not None, side
+            assert call() is not None, side  # This loads the imports of the side.
         last_size: int | None = None
         last_seconds = math.nan
         for k in sizes:
@@ -170,14 +177,15 @@ def _describe_side(result: Any, design: wb.Design) -> dict[str, Any]:
     """Return the columns of a row that describe a result.
 
     Args:
-        result: a design, a loss or an exception.
-        design: design by method "block", which the others are compared with.
+        result: a design; a loss (libqif); or the exception with which the side failed or stopped.
+        design: the design of method "block", with which the others are compared.
     """
     if result is design:
         gap = (design.objective - (design.bound or 0.0)) / design.objective
         return {"loss": design.objective, "gap": gap}
     failure = None
     if isinstance(result, Exception):
+        # At a time limit the exception has the smallest loss that was found.
         loss = getattr(result, "incumbent", None)
         failure = " ".join(str(result).split())[:_MAX_FAILURE_LENGTH]
     else:

@@ -1,8 +1,9 @@
-"""Measure CPU time and gap of designs under notions such as zCDP, which need several bounds.
+"""Measure CPU time and gap of designs whose programs are solved several times.
 
-The designs are channels on 0..n with neighbours ±1, noise modulo n + 1 and noise on the integers.
-The loss is the squared error unless the row names another. A time is the fastest of three
-turns, after one turn that is not measured.
+Notions such as zCDP are approximated by tangents, which are added until the design is private. The
+designs are channels on 0..n with neighbours ±1, noise modulo n + 1 and noise on the integers. The
+loss is the squared error unless the row names another. A time is the fastest of three turns, after
+one turn that is not measured.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ TITLE = "designs under Rényi DP, zCDP and Gaussian DP, and with many difference
 
 
 def _channel_call(n: int, **budget: Any) -> Callable[[], wb.Design]:
+    """Return the function that designs a channel on 0..n with neighbours ±1."""
     return partial(wb.design, wb.FiniteQuery(f"0..{n}", max_shift=1), loss="squared", **budget)
 
 

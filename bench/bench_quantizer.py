@@ -1,13 +1,15 @@
 """Measure the runtime of quantizer designs: exact LP, published search, optimised bins, MVU.
 
-* The exact LP is solved cold and hot, and through CVXPY.
-* The paper's search for m = 4 is run with pruning and in full.
-* The outputs of 16 bins are optimised.
-* MVU's alphabet is optimised by the slopes of its LP, and by SciPy's trust-constr on outputs and
-  matrix together.
+* The exact LP is solved from a cold start, from a hot start, and through CVXPY.
+* The paper's search for m = 4 outputs ("OPTM") is run with pruning and in full.
+* 16 outputs ("bins") are optimised.
+* The outputs of MVU (minimum variance unbiased), its "alphabet", are optimised by two methods. The
+  workbench follows the slopes of an LP. SciPy's trust-constr optimises outputs and matrix together.
 
-Every ratio is of two times that are measured in this run, in CPU time. "result" shows the results
-of both sides, so that a wrong answer is visible."""
+Each row has a task and a reference. Both are measured in CPU seconds in this run, and the ratio is
+(seconds of the reference) / (seconds of the task). "result" shows the results of both, so that a
+wrong answer is visible.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,12 @@ class Comparison:
     """A row of the table.
 
     Attributes:
-        task: what is timed.
-        seconds: its time.
-        target: longest acceptable seconds.
-        reference: what it is compared with.
-        reference_seconds: the time of the reference.
-        result: results of both sides.
+        task: the task that is timed.
+        seconds: CPU seconds of the task.
+        target: longest acceptable seconds of the task.
+        reference: the computation with which it is compared.
+        reference_seconds: CPU seconds of the reference.
+        result: results of both, as text.
     """
 
     task: str
@@ -102,10 +104,14 @@ def run_quantizer_benchmark() -> pd.DataFrame:
 
 @ignore_float_warnings
 def state_law_program(model: LawModel) -> Any:
-    """State a model in CVXPY.
+    """State the exact linear program in CVXPY, as a user without the workbench would.
 
     Args:
-        model: the model of the exact linear program.
+        model: the model of the program: its numbers of points and outputs, and the form of its
+            privacy constraints.
+
+    Returns:
+        A `cvxpy.Problem` with the same parameters as the model.
     """
     import cvxpy as cp
 
@@ -139,7 +145,10 @@ def state_law_program(model: LawModel) -> Any:
 
 
 def _compare_exact_lp() -> list[Comparison]:
-    """Compare the exact LP with CVXPY, and hot starts with a cold start."""
+    """Compare the exact LP with CVXPY, and hot starts with a cold start.
+
+    A hot start follows a small change of ε or of one output.
+    """
     knots = np.linspace(-1, 1, KNOT_COUNT)
 
     def solve_cold() -> float | None:
@@ -214,12 +223,14 @@ def solve_all_slices(bins: list[Fraction], epsilon: Fraction, solver: ProgramSol
 def _search_with_pruning(
     all_bins: list[list[Fraction]], epsilon: Fraction, solver: ProgramSolver
 ) -> list[Any]:
+    """Return the best quantizer for each list of outputs, or None. Bounds skip most programs."""
     return [solve_optm(bins, LawQuestion(epsilon), solver=solver) for bins in all_bins]
 
 
 def _search_in_full(
     all_bins: list[list[Fraction]], epsilon: Fraction, solver: ProgramSolver
 ) -> list[float]:
+    """Return the smallest objective for each list of outputs, from all of its programs."""
     return [solve_all_slices(bins, epsilon, solver) for bins in all_bins]
 
 
@@ -284,7 +295,10 @@ def _compare_optimised_bins() -> list[Comparison]:
 
 
 def _compare_alphabets(epsilon: float) -> Comparison:
-    """Compare MVU's alphabets for 4 inputs and 4 outputs, from the same asymmetric alphabets."""
+    """Compare both methods for MVU's alphabet, for 4 inputs and 4 outputs.
+
+    Both methods start from the same four random alphabets.
+    """
     points = np.linspace(-1, 1, 4)
     rng = np.random.default_rng(1)
     min_reach = smallest_reach(epsilon)
@@ -321,7 +335,16 @@ def _compare_alphabets(epsilon: float) -> Comparison:
 
 
 def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
-    """Return the mean squared error of SciPy's answer over (a, P), feasible to its tolerance."""
+    """Return the mean squared error of the alphabet and matrix that SciPy finds.
+
+    The variables are the outputs a (m,) and the matrix P (n, m) of P(i | x), in one vector z. The
+    answer is feasible only to SciPy's tolerance.
+
+    Args:
+        points: (n,) inputs x.
+        outputs: (m,) outputs at which the search starts.
+        epsilon: budget.
+    """
     n = points.size
     m = outputs.size
 
@@ -352,7 +375,7 @@ def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -
         NonlinearConstraint(means, points, points, jac=mean_jacobian),
     ]
     lower = np.concatenate([np.full(m, -np.inf), np.zeros(n * m)])
-    # The start is unbiased and private.
+    # The start publishes only the two outer outputs. It is unbiased and private.
     high_mass = (points - outputs[0]) / (outputs[-1] - outputs[0])
     P = np.zeros((n, m))
     P[:, 0] = 1 - high_mass

@@ -1,10 +1,13 @@
 """Compare solving again through a session with the same loop written by hand on the bare solver.
 
-An LP of n columns and m rows moves by one parameter: all its right-hand sides, or one coefficient
-in every row. Both sides make the same change, solve, and read x and the objective. They take turns,
-and the median turn counts. "hot" changes the live object, "cold" builds the model from its arrays
-again. The session also checks the numbers, reads dual values and basis, and has three statuses. The
-ratio shows the cost of that."""
+An LP has one parameter, which multiplies all its right-hand sides ("right") or one coefficient in
+every row ("coefficient"). Both sides change the parameter, solve, and read x and the objective.
+"hot" changes the live object of the solver, and "cold" builds the model from its arrays again. Both
+sides take turns, and the median turn counts.
+
+The session also checks the numbers, reads dual values and basis, and determines its statuses. The
+ratio (session / bare) shows how much time this takes.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ TITLE = "Solving again through a session against the bare solver"
 
 SIZES = ((20, 200, 0.3), (500, 5000, 0.002))  # Columns, rows and density.
 STEPS = 0.01 * np.arange(1, 8)  # Values of the parameter, in turns.
-MAX_TURNS = 300  # A measurement ends after this many turns,
-MAX_SECONDS = 1.0  # or after this many CPU seconds.
-WARM_UP_TURNS = 3
+MAX_TURNS = 300  # A measurement ends after this many turns or MAX_SECONDS, whichever is first.
+MAX_SECONDS = 1.0  # CPU seconds of both sides together.
+WARM_UP_TURNS = 3  # The first turns are not measured.
 _COMPARISON_TOLERANCE = 1e-3  # Relative difference of the objectives of both sides.
 
 Matrix: TypeAlias = sp.csc_array
@@ -63,11 +66,10 @@ def _time_backend(label: str, program: Program) -> list[dict[str, Any]]:
     rows = []
     for start, change in itertools.product(starts, ("right", "coefficient")):
         bare_solver = BARE_SOLVERS[label](program.template)
+        bare_turn = getattr(bare_solver, f"{start}_{change}")  # For example `hot_right`.
         with solver.open(program) as session:
-            session_seconds, bare_seconds, turns = time_both_sides(
-                make_session_turn(session, start, change),
-                getattr(bare_solver, f"{start}_{change}"),
-            )
+            session_turn = make_session_turn(session, start, change)
+            session_seconds, bare_seconds, turns = time_both_sides(session_turn, bare_turn)
         rows.append(
             {
                 "change": change,
@@ -185,7 +187,10 @@ def time_both_sides(session_turn: Turn, bare_turn: Turn) -> tuple[float, float, 
 
 
 class BareSolver:
-    """A loop on a bare solver.
+    """A linear program in a bare solver, which solves it at values of the parameter.
+
+    The methods are named <start>_<change>. A subclass for a solver with hot starts also has
+    `hot_right` and `hot_coefficient`.
 
     Attributes:
         data: the linear program.
@@ -202,7 +207,7 @@ class BareSolver:
         self.entry_columns = self.entry_rows % data.A.shape[1]
 
     def cold_right(self, value: float) -> Answer:
-        """Build and solve with other right-hand sides.
+        """Build the model with right-hand sides multiplied by 1 + value, and solve it.
 
         Args:
             value: value of the parameter.
@@ -210,7 +215,7 @@ class BareSolver:
         return self.solve_cold(self.data.A, self.data.row_upper * (1 + value))
 
     def cold_coefficient(self, value: float) -> Answer:
-        """Build and solve with other coefficients.
+        """Build the model with moving entries multiplied by 1 + value, and solve it.
 
         Args:
             value: value of the parameter.

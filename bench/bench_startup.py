@@ -1,10 +1,10 @@
-"""Measure the CPU time of cold commands, and of a process that imports numpy and highspy.
+"""Measure the CPU time of whole processes: commands of the workbench, and imports of libraries.
 
     python -m bench.bench_startup
 
-A time is measured from the start of a process to its end. Programs of noise, channels, quantizers
-and labels are stated without loading a modelling language (`workbench.models.statement`). A whole
-cold design with its certificate therefore takes less time than `import cvxpy`.
+A time counts from the start of a process to its end. The reference is a process that imports only
+numpy and highspy, which every design needs. `import cvxpy` is measured too, because the workbench
+states its programs without CVXPY (`workbench.models.statement`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ COMMANDS = {
 }
 
 
+# Compiled bytecode is stored as usual, so that only the first turn compiles the modules.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 ENVIRONMENT["OPENBLAS_NUM_THREADS"] = "1"
 
@@ -63,10 +64,10 @@ def _run_python(arguments: list[str]) -> float:
 
 
 def _list_processes(folder: Path) -> dict[str, list[str]]:
-    """Return the arguments of the Python process of every row.
+    """Return the arguments of the Python process of every row of the table.
 
     Args:
-        folder: gets a certificate, made.json.
+        folder: the certificate made.json is stored here. Some commands read it.
     """
     certificate = str(folder / "made.json")
     design = ["design", "channel", *COUNT.split(), "--save", certificate]
@@ -90,10 +91,12 @@ def run_startup_benchmark() -> pd.DataFrame:
         processes = _list_processes(Path(folder))
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in processes}
         for turn in range(TURNS + 1):
+            is_warm_up = turn == 0
             for name, arguments in processes.items():
-                pair = (_run_python(processes[REFERENCE]), _run_python(arguments))
-                if turn:
-                    times[name].append(pair)
+                reference_seconds = _run_python(processes[REFERENCE])
+                seconds = _run_python(arguments)
+                if not is_warm_up:
+                    times[name].append((reference_seconds, seconds))
     return pd.DataFrame(
         {
             "command": name,

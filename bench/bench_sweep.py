@@ -1,19 +1,21 @@
-"""Compare a sweep of 20,000 small linear programs, with its ledger, with a loop on the bare solver.
+"""Compare a sweep of 20,000 small linear programs with a loop on the bare solver.
 
-Both sides walk the same grid of DP noise in the same order: 200 budgets δ by 100 budgets ε. Both
-run on two worker processes that are warm. A worker builds one model for each task and changes it in
-place.
+Both sides solve the programs of DP noise for the same budgets in the same order: 200 values of δ by
+100 values of ε. Both run on two worker processes. A worker builds one model for each task (a part
+of the grid) and changes its numbers from point to point.
 
-The bare loop uses highspy alone: it changes the entries that move, runs, reads x and the objective,
-and sends the objectives back. The sweep also checks the numbers, recomputes the objective, checks 1
-% of the hot starts from a cold start, and commits every row to a new ledger. If many coefficients
-move, it passes the whole LP with its last basis, which is faster than one call for each
-coefficient.
+    bare    uses highspy alone: it changes the entries that move, runs the solver, reads x and the
+            objective, and sends the objectives back
+    sweep   also checks the numbers, recomputes the objective, solves 1 % of the programs again from
+            a cold start, and commits every row to a new ledger. If many coefficients move, it
+            passes the whole LP with its last basis, which is faster than one call for each
+            coefficient
 
-Rows with check = "none" are "claimed" and "audited false"; "bound" also recomputes bound and
-residual. CPU seconds are those of this process and of its workers together, in turns. The fastest
-turn of each side counts, and `ratio` is the median over turns. `cold_cpu_s` is the time of a sweep
-whose workers are not started yet, including their imports.
+With check "bound", the sweep also recomputes bound and residual of every row.
+
+CPU seconds count this process and its workers together. Both sides take turns, and the fastest turn
+of each counts. `ratio` is the median over turns. `cold_cpu_s` is the time of a sweep that first
+starts its workers, with their imports.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ _models: dict[str, Any] = {}  # Compiled models of this process, by question.
 def run_sweep_benchmark() -> pd.DataFrame:
     """Return one row for each instance.
 
-    It has the CPU seconds of the sweep and of the bare loop, their ratio, and the milliseconds of a
-    program.
+    It has the CPU seconds of the sweep and of the bare loop, their ratio, and the milliseconds for
+    one program.
     """
     rows = []
     with use_two_cores(), tempfile.TemporaryDirectory() as folder_name:
@@ -160,7 +162,11 @@ def run_bare_loops(spec: Spec) -> list[float]:
 
 
 def _get_model(fixed_values: Mapping[str, Any]) -> Any:
-    """Return the compiled model. It is compiled once for each process, and both sides use it."""
+    """Return the compiled model of a question. It is compiled once for each process.
+
+    Args:
+        fixed_values: options of the sweep, of which n and max_shift are used.
+    """
     from workbench.models.modulo.program import ModuloModel, loss_vector
     from workbench.questions.modulo_noise import ModuloNoise
 
@@ -218,6 +224,7 @@ def run_bare_loop(
     values = model.values([float(points[0]["epsilon"])], float(points[0]["delta"]))
     data = program.data(values).with_scale(program.scale)
     _load_program(h, data)
+    # ε moves coefficients, and δ moves right-hand sides.
     coefficient_move = program.moves["A"]
     side_move = program.moves["row_upper"]
     A = program.template.A

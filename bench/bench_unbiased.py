@@ -1,8 +1,8 @@
 """Measure CPU time, gap and certificate size of unbiased label randomizers.
 
-For small k, the channel LP on a grid of outputs with the constraint "unbiased" is solved as well.
-Its optimum is at least the optimum over all real outputs, which the program over intervals computes
-without a grid. Times are CPU seconds of one thread.
+Method "unbiased" optimises over all real outputs. For a small number k of labels, a linear program
+whose outputs are a grid (method "lp" with the constraint "unbiased") is solved as well. Its loss
+cannot be smaller, because a grid has fewer outputs. Times are CPU seconds of one thread.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ COLUMNS = (
 
 
 def list_cases() -> list[tuple[str, int, Any]]:
-    """Return the spacing of the labels ("lognormal": random), their number and ε of every case.
+    """Return the spacing of the labels, their number k and ε of every case.
 
-    The prior is always uniform.
+    The spacing is "uniform", or "lognormal" for random labels. The prior is always uniform.
     """
     cases: list[tuple[str, int, Any]] = [("uniform", MAX_GRID_SIZE, 1)]
     for k in (52, 201, 401):
@@ -53,10 +53,10 @@ def run_unbiased_benchmark() -> pd.DataFrame:
     return pd.DataFrame([_time_labels(*case) for case in list_cases()], columns=[*COLUMNS])
 
 
-def _time_labels(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
-    """Return the row of one case."""
+def _time_labels(spacing: str, k: int, epsilon: Any) -> tuple[Any, ...]:
+    """Return the row of one case, with COLUMNS."""
     labels = wb.Labels.uniform(0, k - 1)
-    if kind == "lognormal":
+    if spacing == "lognormal":
         labels = wb.Labels(np.sort(np.random.default_rng(5).lognormal(size=k)))
     seconds, design = time_call(lambda: wb.design(labels, epsilon=epsilon, method="unbiased"))
     assert design.certificate is not None
@@ -68,6 +68,7 @@ def _time_labels(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
         kilobytes = path.stat().st_size / 1000
     grid_loss = grid_seconds = None
     if k <= MAX_GRID_SIZE:
+        # The grid reaches three times the range of the labels beyond both ends.
         options = {
             "method": "lp",
             "outputs": tuple(range(-3 * k, 4 * k)),
@@ -78,7 +79,7 @@ def _time_labels(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
     assert design.bound is not None
     gap = (design.objective - design.bound) / design.objective
     return (
-        kind,
+        spacing,
         k,
         float(epsilon),
         design.objective,

@@ -1,7 +1,13 @@
-"""Headless Chromium (Debian's), driven by the DevTools protocol over two pipes.
+"""Control headless Chromium, for benchmarks and tests of the explorer.
 
-It needs no driver and no package. A `Page` records the addresses that it requested and the errors
-on its console.
+The browser is driven by the DevTools protocol over two pipes, without a driver or a package. A
+`Page` records the addresses that it requested and the errors on its console:
+
+    with Chromium(folder) as browser:
+        page = browser.open("http://127.0.0.1:8000")
+        page.click("Design")
+        assert page.js("document.title") == "..."
+        assert not page.complaints
 """
 
 from __future__ import annotations
@@ -66,8 +72,8 @@ class Chromium:
         assert EXECUTABLE is not None
         browser_input, self._out = os.pipe()
         self._in, browser_output = os.pipe()
-        # The browser reads descriptor 3 and writes descriptor 4. Copies from 10 on are not
-        # overwritten while the descriptors 0 to 4 are set.
+        # The browser reads descriptor 3 and writes descriptor 4. The copies get numbers from 10 on,
+        # so that assigning 3 and 4 in the browser cannot overwrite them.
         pipes = [
             fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (browser_input, browser_output)
         ]
@@ -82,10 +88,10 @@ class Chromium:
         )
         for end in (browser_input, browser_output, null, *pipes):
             os.close(end)
-        self._buffer = b""
+        self._buffer = b""  # The beginning of a message whose end has not arrived.
         self._message_number = 0
         self.events: list[dict[str, Any]] = []
-        self._targets: list[str] = []
+        self._targets: list[str] = []  # DevTools identifiers of the open pages.
 
     def __enter__(self) -> Chromium:
         return self
@@ -213,7 +219,7 @@ class Page:
         )
 
     def reach(self, address: str, seconds: float = _ANSWER_SECONDS) -> None:
-        """Load an address of a server that may still be starting, but do not wait for its page.
+        """Load an address again and again until its server answers.
 
         Args:
             address: address of the page to load.
@@ -241,10 +247,12 @@ class Page:
         )
 
     def js(self, code: str, limit: float = _ANSWER_SECONDS) -> Any:
-        """Evaluate an expression and return its value; a promise is awaited.
+        """Evaluate a JavaScript expression and return its value as an object of JSON.
+
+        If the value is a promise, the method waits until it is fulfilled.
 
         Args:
-            code: JavaScript.
+            code: the expression.
             limit: seconds until the value must have arrived.
         """
         answer = self.call(
@@ -267,6 +275,7 @@ class Page:
         """
         end = time.monotonic() + seconds
         while True:
+            # While the page is being left, the condition is tried again on the next page.
             with contextlib.suppress(Navigated):
                 answer = self.call(
                     "Runtime.evaluate", expression=f"!!({condition})", returnByValue=True
@@ -305,8 +314,8 @@ class Page:
         for key in keys:
             code, name, text = _KEYS.get(key, (ord(key[0].upper()), key, key))
             fields: dict[str, Any] = {"key": name, "code": key, "windowsVirtualKeyCode": code}
-            kind = "keyDown" if text else "rawKeyDown"
-            self.call("Input.dispatchKeyEvent", type=kind, text=text, **fields)
+            event_type = "keyDown" if text else "rawKeyDown"
+            self.call("Input.dispatchKeyEvent", type=event_type, text=text, **fields)
             self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
 
     def click(self, text: str) -> None:
@@ -315,7 +324,7 @@ class Page:
         Args:
             text: text on the button.
         """
-        has_text = f"(one) => one.textContent === {json.dumps(text)}"
+        has_text = f"(button) => button.textContent === {json.dumps(text)}"
         self.js(f"[...document.querySelectorAll('button')].find({has_text}).click()")
 
     def set_control(self, name: str, value: str, event: str = "change") -> None:
@@ -331,6 +340,7 @@ class Page:
         self.js(f"void ({control}.value = {json.dumps(value)}, {dispatch})")
 
     def _list_events(self) -> list[dict[str, Any]]:
+        """Return the events of this page."""
         return [event for event in self.browser.events if event.get("sessionId") == self.session]
 
     @property

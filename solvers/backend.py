@@ -93,6 +93,7 @@ def describe_backends(*, probe: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
+# Returns the classes of other packages by name. At first there are none.
 _find_external_classes: Callable[[], Mapping[str, type[Backend]]] = dict
 
 
@@ -109,6 +110,7 @@ def set_external_backends(find_classes: Callable[[], Mapping[str, type[Backend]]
 
 
 def _load_backend_class(name: str) -> type[Backend]:
+    """Import the class of a backend of this package, or find the class of another package."""
     if name not in CLASSES:
         return _find_external_classes()[name]
     module, _, attribute = CLASSES[name].partition(":")

@@ -1,9 +1,11 @@
 """Compile CVXPY problems to Programs, by reading the matrices into which CVXPY compiles them.
 
-CVXPY keeps a compiled problem as sparse tensors, which are the affine map of the parameters. The
-columns of a tensor are the parameters and a constant. A row of a tensor is one entry of the cost,
-of [A b], or of a variable bound. Rows A x + b are in the zero cone first, then in the non-negative
-one.
+CVXPY compiles a problem to sparse matrices, which it calls tensors. A row of a tensor is one number
+of the program: a cost, an entry of [A b], or a bound of a variable. A column is a parameter, and
+the last column is a constant. The number is therefore an affine function of the parameters. For
+example, the row (0, 2, 5) is the number 2 p_1 + 5.
+
+The constraints are A x + b = 0 in the first rows of [A b], and A x + b >= 0 in the others.
 """
 
 from __future__ import annotations
@@ -126,13 +128,14 @@ def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
         )
     saved_values = {p: p.value for p in problem.parameters()}
     try:
+        # CVXPY compiles only if every parameter has a value. The result does not depend on it.
         for p in saved_values:
             p.value = p.project(np.ones(p.shape))
         data, _, inverse_data = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
         if (
             cp.HIGHS not in cp.installed_solvers()
-        ):  # HiGHS's canonical form is the one that is read.
+        ):  # CVXPY compiles a problem for a solver only if this solver is installed.
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None
@@ -189,7 +192,10 @@ def _read_sections(
     row_count = int(canonical.constr_size)
 
     def read_tensor(tensor: Any, rows: Positions | None = None) -> tuple[Positions, sp.csr_array]:
-        """Return rows of a tensor (default: the non-zero ones) over (parameters, constant)."""
+        """Return the positions of rows of a tensor, and these rows over (parameters, constant).
+
+        Default: all rows that are not zero.
+        """
         coo = sp.coo_array(tensor)
         coo.sum_duplicates()
         is_nonzero = coo.data != 0
@@ -200,11 +206,15 @@ def _read_sections(
         entries = (coo.data[is_nonzero], (np.searchsorted(rows, row), column))
         return rows, sp.csr_array(entries, shape=(rows.size, parameter_count + 1))
 
+    # The last row of the tensor of the costs is the offset.
     _, cost = read_tensor(canonical.q, np.arange(column_count + 1))
-    # Entry (i, j) of [A b] is in row i + j * row_count of the tensor; A x + b is in the cone.
+
+    # Entry (i, j) of [A b] is in row i + j * row_count of the tensor. The constraint A x + b >= 0
+    # becomes -A x <= b in the Program.
     tensor_rows, coefficients = read_tensor(canonical.A)
     is_in_A = tensor_rows < row_count * column_count
     b_rows = tensor_rows[~is_in_A] - row_count * column_count
+    # This matrix puts the entries of b at their rows. The other rows of b are 0.
     b_selection = (np.ones(b_rows.size), (b_rows, np.flatnonzero(~is_in_A)))
     right_sides = sp.csr_array(
         sp.csr_array(b_selection, shape=(row_count, tensor_rows.size)) @ coefficients
@@ -219,15 +229,17 @@ def _read_sections(
         "row_upper": right_sides,
         "row_lower": right_sides[np.flatnonzero(is_equation)],
     }
+
+    # Bounds with parameters are in a tensor, and bounds without parameters in an array.
     columns = np.arange(column_count)
-    for section, tensor, bounds, default in (
+    for section, tensor, bounds, no_bound in (
         ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
         ("upper", canonical.ub_tensor, canonical.upper_bounds, np.inf),
     ):
         if tensor is not None:
             matrices[section] = read_tensor(tensor, columns)[1]
         else:
-            ends = np.full(column_count, default)
+            ends = np.full(column_count, no_bound)
             if bounds is not None:
                 ends = np.array(bounds, dtype=float)
             entries = (ends, (columns, np.full(column_count, parameter_count)))
@@ -266,10 +278,12 @@ def _column_blocks(problem: cp.Problem, canonical: Any, name: str) -> tuple[Bloc
 
 def _row_blocks(problem: cp.Problem, canonical: Any, inverse_data: Any) -> tuple[Block, ...]:
     """Return the row blocks under the labels of constraints, or their position in the problem."""
+    # Constraint id -> (label, whether it is a constraint of the user).
     labels = {}
     for k, constraint in enumerate(problem.constraints):
         label = getattr(constraint, "label", None) or f"constraint[{k}]"
         labels[constraint.id] = label, getattr(constraint, "is_user_constraint", False)
+    # Each step of CVXPY's compilation may give a constraint a new id.
     for step in inverse_data:
         for old_id, new_id in (getattr(step, "cons_id_map", None) or {}).items():
             if old_id in labels and new_id not in labels:

@@ -49,7 +49,7 @@ def find_conflict(
     options = options or Options()
 
     def is_infeasible(active_groups: Mapping[str, Positions]) -> bool | None:
-        """Return whether the rows of these groups, with the rows of no group, are infeasible.
+        """Return whether the rows of these groups and all rows outside groups are infeasible.
 
         None if the solver did not decide.
         """
@@ -58,16 +58,16 @@ def find_conflict(
         has_row = np.ones(data.A.shape[0], dtype=bool)
         for name, positions in groups.items():
             has_row[positions] = name in active_groups
-        part = replace(
+        remaining_data = replace(
             data.without_costs,
             A=data.A[has_row],
             row_lower=data.row_lower[has_row],
             row_upper=data.row_upper[has_row],
         )
         limits = [limit for limit in (deadline.solver_time_limit, options.time_limit) if limit]
-        program = Program("a part of an infeasible program", part, scale=scale)
-        part_options = replace(options, time_limit=min(limits))
-        with get_backend(solver).open(program, part_options) as session:
+        program = Program("a part of an infeasible program", remaining_data, scale=scale)
+        limited_options = replace(options, time_limit=min(limits))
+        with get_backend(solver).open(program, limited_options) as session:
             solution = session.solve(start=Start.COLD)
         if solution.x is not None:
             return False
@@ -79,10 +79,10 @@ def find_conflict(
     if not is_infeasible(remaining_groups):
         return None
     for name in groups:
-        candidate = {key: rows for key, rows in remaining_groups.items() if key != name}
-        verdict = is_infeasible(candidate)
-        if verdict is None:
+        groups_without = {key: rows for key, rows in remaining_groups.items() if key != name}
+        is_still_infeasible = is_infeasible(groups_without)
+        if is_still_infeasible is None:
             return None
-        if verdict:
-            remaining_groups = candidate
+        if is_still_infeasible:
+            remaining_groups = groups_without
     return list(remaining_groups)

@@ -147,6 +147,13 @@ class Backend:
     def translate_options(self, options: Options) -> dict[str, Any]:
         """Translate options to the solver's own names and values.
 
+        In `backends.toml`, the entry of an option has one of three forms:
+
+            "one"                                the value must be 1, and is not passed on
+            ["TimeLimit"]                        the value is passed on under these names
+            {name = "Presolve", on = -1, off = 0}
+                                                 "on" is passed on as Presolve = -1
+
         Args:
             options: the options. Those in `native` are copied.
 
@@ -160,15 +167,15 @@ class Backend:
                 if value != 1:
                     raise UnsupportedOption(f"{option} must be 1 with {self.label}. Got {value}.")
             elif isinstance(entry, Mapping):
-                choices = {key: number for key, number in entry.items() if key != "name"}
+                native_values = {key: native for key, native in entry.items() if key != "name"}
                 choice = value
                 if isinstance(value, bool):
-                    choice = ("off", "on")[value]
-                if choice not in choices:
+                    choice = "on" if value else "off"
+                if choice not in native_values:
                     raise UnsupportedOption(
-                        f"{option} must be one of {', '.join(choices)}. Got {value!r}."
+                        f"{option} must be one of {', '.join(native_values)}. Got {value!r}."
                     )
-                settings[entry["name"]] = choices[choice]
+                settings[entry["name"]] = native_values[choice]
             else:
                 settings |= dict.fromkeys(entry, value)
         return settings | dict(options.native)
@@ -226,11 +233,13 @@ class Backend:
     def _require_capabilities(self, program: Program) -> None:
         """Raise BackendUnavailable if the program is of a kind that the backend cannot solve."""
         capabilities = self.capabilities()
-        kind = "linear"
         if program.is_mip:
             kind = "mixed-integer"
-        is_able = capabilities.milp if program.is_mip else capabilities.lp
-        if not is_able:
+            can_solve_kind = capabilities.milp
+        else:
+            kind = "linear"
+            can_solve_kind = capabilities.lp
+        if not can_solve_kind:
             raise BackendUnavailable(
                 f"{self.label} cannot solve {kind} programs, and {program.name} is one."
             )
@@ -246,7 +255,10 @@ class Backend:
             )
 
     def _resolve(self, program: Program) -> Backend:
-        """Return the backend with the variant that is used if the user names none."""
+        """Return the backend that solves the program.
+
+        A subclass returns another variant if the user named none, depending on the program.
+        """
         return self
 
     def check_size(self, program: Program) -> None:

@@ -8,12 +8,12 @@ CVXPY's canonical data are affine in the parameters of a problem (its DPP rules 
 
 so the next solve costs one small product instead of a canonicalization.
 
-Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and
-objective are multiplied by `scale`. Integer columns keep their values and get coefficients that are
-`scale` times larger. This is the same program with absolute tolerances that are `scale` times
-finer. Costs, and with them multipliers, may also be `cost` times larger. A solver's tolerances are
-then fine enough for any unit of a loss, and for an optimum that is small in this unit. Solutions
-are always reported in the units of the model.
+Scaling. A solver may get the program in q = scale * x instead of x, for the continuous columns x.
+Rows, bounds and objective are then multiplied by `scale`. Integer columns keep their values, and
+their coefficients become `scale` times larger. The program is the same, and the solver's absolute
+tolerances become `scale` times finer in x. The costs that the solver gets may also be multiplied by
+`Program.cost`, so that its tolerances are fine enough for small losses. Solutions are always
+reported in the units of the model.
 """
 
 from __future__ import annotations
@@ -86,10 +86,13 @@ SECTIONS = ("A", "c", "lower", "upper", "row_lower", "row_upper")
 class Symbols(NamedTuple):
     """Numbers of a program, in which equal numbers are stored once.
 
+    For example, the costs (3, 7, 3) can be stored as codes["c"] = [0, 1, 0] and values = [3, 7].
+
     Attributes:
         row, column: (non-zeros,) positions of the entries of A.
         codes: section -> position in `values` of each of its entries.
-        values: the different numbers; None is infinite.
+        values: the different numbers. A number is a rational, or None if it is infinite. In
+            `Program.symbols` it is a pair that also names parameters.
     """
 
     row: Positions
@@ -106,9 +109,9 @@ class Symbols(NamedTuple):
         return [self.values[code] for code in self.codes[section].tolist()]
 
     def weighted_sum(self, factors: Any, codes: Positions) -> Any:
-        """Return the sum of factors times values.
+        """Return the sum of factors times values, exactly.
 
-        Factors of the same value are added first, as most values occur often.
+        Factors of the same value are added first, because most values occur often.
 
         Args:
             factors: (n,) integers of any size.
@@ -134,8 +137,8 @@ class Program:
     Attributes:
         name: name of the model, for messages and records.
         template: data at parameter values zero; entries that move have their constant part.
-        sense: +1 if the model minimises, -1 if it maximises. The data always minimise
-            sense * objective.
+        sense: +1 if the model minimises, -1 if it maximises. The numbers always state the
+            minimisation of sense * objective.
         variables: named column blocks. "aux..." are epigraph variables of CVXPY.
         rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one.
         parameters: name -> shape, in the order of the stacked parameter vector.
@@ -173,8 +176,9 @@ class Program:
     def symbols(self) -> Symbols:
         """Return the numbers as exact functions of the parameters.
 
-        A value of the result is (base, terms): a rational base (None: infinite), and a pair
-        (parameter, factor) for each parameter that moves the number.
+        A value of the result is (base, terms). The base is a rational, or None for infinity. The
+        terms are pairs (position in the stacked parameters, factor): the number is base + Σ factor
+        * parameter.
         """
         code_by_value: dict[tuple[float, Any], int] = {}
         codes = {}
@@ -199,7 +203,7 @@ class Program:
         )
 
     def _list_affine_entries(self, section: str) -> list[tuple[float, Any]]:
-        """Return (base, ((parameter, factor), ...)) of every entry of a section, in doubles."""
+        """Return (base, terms) of every entry of a section, as in `symbols` but in doubles."""
         from scipy.sparse import csr_array  # This import is slow.
 
         if section == "A":

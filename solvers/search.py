@@ -1,10 +1,11 @@
 """Building blocks of searches: a deadline, bisection, chords, and open nodes sorted by their bound.
 
 Deadline     a time limit: `remaining_seconds`, `has_passed`, `elapsed_seconds`
-bisect       the point where a monotone predicate changes, for floats or rationals
+bisect       finds where a monotone predicate changes from False to True, for floats or rationals
 bisect_each  the same for many floats at once
-Chords       evaluation points for `bisect`, from chords of a decreasing function
-OpenNodes    the queue of a best-first search: open nodes, smallest bound first
+Chords       points for `bisect` that need fewer steps than midpoints
+OpenNodes    the queue of a branch-and-bound search. A node stands for a set of candidates, and has
+             a lower bound on their values. The node with the smallest bound is searched first
 """
 
 from __future__ import annotations
@@ -97,13 +98,14 @@ def bisect(
 
     Args:
         is_above: the predicate. It is assumed to be False at `low` and True at `high`, and is not
-            evaluated there. None means undecided, and ends the search.
+            evaluated there. If it returns None (undecided), the search ends.
         low: lower end of the interval.
         high: upper end of the interval.
         tolerance: the search ends if high - low is at most this, or if no float lies between.
         max_steps: the search ends after this many evaluations.
-        choose_point: returns the next point between low and high; one of the ends ends the search.
-            Default: the midpoint. Use the geometric mean for numbers of unknown size.
+        choose_point: maps (low, high) to the next point between them. If it returns low or high,
+            the search ends. Default: the midpoint. Use the geometric mean for numbers of unknown
+            size.
     """
     for _ in range(max_steps):
         point = (low + high) / 2 if choose_point is None else choose_point(low, high)
@@ -112,7 +114,10 @@ def bisect(
         verdict = is_above(point)
         if verdict is None:
             break
-        low, high = (low, point) if verdict else (point, high)
+        if verdict:
+            high = point
+        else:
+            low = point
     return low, high
 
 
@@ -141,11 +146,16 @@ def bisect_each(
 class Chords:
     """Points for `bisect` at which the chord of a decreasing function is 0.
 
-    The value at an end that the last chords did not move is halved (the Illinois rule; Dowell and
-    Jarratt 1971).
+    Pass the method `choose_point` to `bisect`, and store each computed value of the function in
+    `values`. For example, the values 3 at 0 and -1 at 4 have a chord that is 0 at 3, so 3 is the
+    next point.
+
+    If one end of the interval stays the same for three steps, its stored value is halved, which
+    moves the next point towards it (the Illinois rule; Dowell and Jarratt 1971).
 
     Attributes:
-        values: argument -> value of the function. The caller adds the values that are known.
+        values: argument -> value of the function. The caller adds the computed values. An unknown
+            value is 0.
     """
 
     def __init__(self, margin: float) -> None:
@@ -156,7 +166,7 @@ class Chords:
         """
         self.values = defaultdict[Any, float](float)
         self._margin = margin
-        self._intervals = list[set[Any]]()
+        self._intervals = list[set[Any]]()  # The ends of every interval until now.
 
     def choose_point(self, low: Number, high: Number, default_share: float = 0.5) -> float:
         """Return the next point between the ends of an interval.
@@ -164,12 +174,13 @@ class Chords:
         Args:
             low: lower end.
             high: upper end.
-            default_share: share of the way from low to high that is used unless a positive value
-                at low and a negative value at high are known.
+            default_share: share of the way from low to high. It is used if the chord is unknown,
+                that is, unless `values` is positive at low and negative at high.
         """
         self._intervals.append({low, high})
         if len(self._intervals) > 2:
-            for end in set.intersection(*self._intervals[-3:]):
+            unmoved_ends = set.intersection(*self._intervals[-3:])
+            for end in unmoved_ends:
                 self.values[end] /= 2
         low_value = self.values[low]
         high_value = self.values[high]

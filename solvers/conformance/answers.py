@@ -1,4 +1,7 @@
-"""Clauses about points, statuses, duals, bounds and rays of programs with known answers."""
+"""Clauses about points, statuses, duals, bounds and rays of programs with known answers.
+
+`Contract` provides `self.solve`. `self.accuracy` is the largest accepted error of an answer.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ from workbench.solvers.solution import (
 INF = np.inf
 _RANDOM_SEEDS = range(3)
 _FINE_SCALE = 2.0**20  # Tolerances are finer by this factor in the scaled programs.
+_SHIFT = 1e-4  # A side of a row is moved by this in both directions to measure a slope.
 
 
 class AnswerClauses(Contract):
@@ -162,29 +166,29 @@ class AnswerClauses(Contract):
         """Compare the duals with those of HiGHS, and one of them with a difference quotient."""
         solution = self.solve(program)
         reference = self.solve_by_highs(program)
-        data, duals = program.template, reference.row_dual
+        data = program.template
+        duals = reference.row_dual
         require(duals is not None, "HiGHS must return duals.")
         assert duals is not None
         require_close("row_dual", solution.row_dual, duals, 10 * self.accuracy)
         assert solution.row_dual is not None
         reduced_cost = data.c - data.A.T @ solution.row_dual
         require_close("reduced_cost", solution.reduced_cost, reduced_cost, 10 * self.accuracy)
+
+        # Row 0 is an equation, of which both sides would have to move.
         row = int(np.argmax(np.abs(duals[1:]))) + 1
-        side = "row_lower" if duals[row] > 0 else "row_upper"
-        step = 1e-4
-        with self.solver().open(
-            instances.add_parameters(program, **{side: ("shift", row)})
-        ) as session:
-            high = session.solve({"shift": step}).objective
-            low = session.solve({"shift": -step}).objective
-        require(
-            high is not None and low is not None, "the shifted programs must have an objective."
-        )
-        assert high is not None
-        assert low is not None
-        slope = (high - low) / (2 * step)
+        active_side = "row_lower" if duals[row] > 0 else "row_upper"
+        moving_program = instances.add_parameters(program, **{active_side: ("shift", row)})
+        with self.solver().open(moving_program) as session:
+            optimum_above = session.solve({"shift": _SHIFT}).objective
+            optimum_below = session.solve({"shift": -_SHIFT}).objective
+        has_objectives = optimum_above is not None and optimum_below is not None
+        require(has_objectives, "the shifted programs must have an objective.")
+        assert optimum_above is not None
+        assert optimum_below is not None
+        slope = (optimum_above - optimum_below) / (2 * _SHIFT)
         require_close(
-            "the slope of the optimum", slope, duals[row], max(1e-5, self.accuracy / step)
+            "the slope of the optimum", slope, duals[row], max(1e-5, self.accuracy / _SHIFT)
         )
 
     @clause("bounds", "lp", "duals")
@@ -275,7 +279,7 @@ class IntegerClauses(Contract):
     def test_fractional_bounds_of_integers(self) -> None:
         """Solve programs whose integer columns have fractional bounds.
 
-        HiGHS 1.13 without our rounding of the bounds answers them wrongly.
+        HiGHS 1.13 answers the first one wrongly, unless the bounds are rounded before.
         """
         program = instances.make_program(
             [0.7, -0.9],
@@ -289,12 +293,12 @@ class IntegerClauses(Contract):
         require_optimal(solution)
         require_close("x", solution["x"], [0, 2], 1e-6)
         require_close("bound", solution.bound, -1.8, 1e-6)
-        nearly = instances.make_program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
-        require_close("objective", self.solve(nearly).objective, -3, 1e-6)
-        none_inside = instances.make_program(
-            [-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True
-        )
-        require_equal("termination", self.solve(none_inside).termination, Termination.INFEASIBLE)
+        # A bound that is 3 up to rounding admits 3.
+        almost_three = instances.make_program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
+        require_close("objective", self.solve(almost_three).objective, -3, 1e-6)
+        # No integer lies between 1.25 and 1.75.
+        no_integer = instances.make_program([-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True)
+        require_equal("termination", self.solve(no_integer).termination, Termination.INFEASIBLE)
 
     @clause("integers", "milp")
     def test_implied_integers(self) -> None:
@@ -322,17 +326,21 @@ class IntegerClauses(Contract):
 
         The answer is then NUMERICAL with a note, and without a bound.
         """
+        # Some solvers search only integers up to `integer_reach`. The optimum here is 4e7.
         is_limited = self.integer_reach < 4e7
-        far = instances.make_program([-1.0, 1e-9], [[1.0, 1.0]], -INF, 5e7, upper=4e7, integer=True)
-        solution = self.solve(far)
+        large_optimum = instances.make_program(
+            [-1.0, 1e-9], [[1.0, 1.0]], -INF, 5e7, upper=4e7, integer=True
+        )
+        solution = self.solve(large_optimum)
         if is_limited and solution.termination is Termination.NUMERICAL:
             require_equal("bound", solution.bound, None)
             require(solution.notes, "notes must say how far the solver searches.")
         else:
             require_close("objective", solution.objective, -4e7, 40)
         rows = [[1.0, 1.0], [1.0, -1.0]]
-        kept_by_rows = instances.make_program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
-        solution = self.solve(kept_by_rows)
+        # Only the rows limit these columns.
+        no_bounds = instances.make_program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
+        solution = self.solve(no_bounds)
         if not is_limited:
             require_close("objective", solution.objective, -5, 1e-6)
 
@@ -397,12 +405,14 @@ class IntegerClauses(Contract):
 
 
 def _require_small_residuals(solution: Solution, tolerance: float) -> None:
+    """Require that the point violates no row, bound or integrality by more than a tolerance."""
     residuals = solution.residuals
     is_small = residuals is not None and residuals.max_violation <= tolerance
     require(is_small, f"residuals must be at most {tolerance:.3g}. Got {residuals}.")
 
 
 def _require_empty_programs_solved(contract: Contract, *, integer: bool) -> None:
+    """Require the answers of a program without rows, and of two with a row of zeros."""
     tolerance = 10 * contract.accuracy
     no_rows = instances.make_program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
     solution = contract.solve(no_rows)

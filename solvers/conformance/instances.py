@@ -1,4 +1,8 @@
-"""Small programs with known answers, and a few that keep a solver busy."""
+"""Small programs with known answers, and a few that keep a solver busy.
+
+All programs minimise, have the one variable "x" and are stated as arrays (`make_program`), except
+`make_moving_program`.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ def make_program(
         row_upper: upper bounds of rows; a scalar is the bound of all rows.
         lower: lower bounds of columns; a scalar is the bound of all columns.
         upper: upper bounds of columns; a scalar is the bound of all columns.
-        integer: whether columns are integer; a scalar says it of all columns.
+        integer: whether each column is integer; a scalar applies to all columns.
         fields: `offset` of the objective; `name` and `scale` of the Program.
 
     Returns:
@@ -113,11 +117,12 @@ def add_parameters(base: Program, **sections: tuple[str, int]) -> Program:
 
 
 def make_moving_program(scale: float = 1.0, *, integer: bool = False) -> Program:
-    """Compile a maximisation whose numbers of every kind change with parameters.
+    """Compile a maximisation in which every section of `Data` changes with a parameter.
 
     Args:
         scale: factor of the continuous columns in the solver, as in `Program`.
-        integer: whether the columns are integer.
+        integer: whether the columns are integer. The parameter "level" then has no effect, because
+            the equation would have no integer solution.
 
     Returns:
         The program. Its parameters are those of `MOVING_BASE`.
@@ -278,7 +283,7 @@ def make_market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Progra
 
 
 def make_slow_lp(size: int = 1500, seed: int = 0) -> Program:
-    """State a dense random LP.
+    """State a dense random LP that takes solvers seconds.
 
     Args:
         size: number of rows, and of columns.
@@ -300,11 +305,13 @@ def make_random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float
     """
     rng = np.random.default_rng(seed)
     A = np.round(rng.normal(size=(rows, columns)), 3)
-    row_values = A @ rng.uniform(0.2, 0.8, columns)
-    kind = np.arange(rows) % 4
-    low = np.where(kind == 1, -INF, row_values - rng.uniform(0.1, 1, rows))
-    high = np.where(kind == 2, INF, row_values + rng.uniform(0.1, 1, rows))
-    high[0] = low[0] = row_values[0]
+    row_values = A @ rng.uniform(0.2, 0.8, columns)  # A point with these values stays feasible.
+    row_kind = np.arange(rows) % 4
+    has_only_upper_side = row_kind == 1
+    has_only_lower_side = row_kind == 2
+    low = np.where(has_only_upper_side, -INF, row_values - rng.uniform(0.1, 1, rows))
+    high = np.where(has_only_lower_side, INF, row_values + rng.uniform(0.1, 1, rows))
+    high[0] = low[0] = row_values[0]  # Row 0 is an equation.
     return make_program(
         rng.normal(size=columns), A, low, high, lower=-1, upper=1, scale=scale, name="random"
     )

@@ -2,8 +2,14 @@
 
 Usage: python -m workbench.solvers.conformance.interrupted TASK
 
-TASK is a JSON object. It holds module, file, class and variant of the backend, whether the backend
-has an Interruption, kind and size of the program, and options in the solver's own names.
+TASK is a JSON object with the keys
+
+    module, file, class, variant   the backend
+    has_interruption               whether the backend uses `session.Interruption`
+    kind, size                     "lp" or "milp", and the number of rows of the program
+    native                         options in the solver's own names
+
+The process prints "ready" when Ctrl-C may be pressed, and one JSON object for each solve.
 """
 
 from __future__ import annotations
@@ -43,10 +49,10 @@ def load_backend(task: Mapping[str, Any]) -> Backend:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
-    value: Any = module
+    backend_class: Any = module
     for name in task["class"].split("."):
-        value = getattr(value, name)
-    solver: Backend = value(task["variant"])
+        backend_class = getattr(backend_class, name)
+    solver: Backend = backend_class(task["variant"])
     return solver
 
 
@@ -85,8 +91,8 @@ def describe_solve(session: Session) -> dict[str, Any]:
         session: a session of the backend.
 
     Returns:
-        termination, and unless Ctrl-C ended the solve by an exception, objective, bound and
-        residual.
+        The keys termination, objective, bound and residual. If Ctrl-C ended the solve by an
+        exception, only the termination "KeyboardInterrupt".
     """
     try:
         solution = session.solve()

@@ -28,8 +28,8 @@ class InterruptClauses(Contract):
         """Answer INTERRUPTED at once when a linear program is interrupted, and stay usable."""
         first, second = self._interrupt("lp", self.endless_lp, self.endless_options)
         require_equal("termination", first["termination"], "interrupted")
-        has_honest_point = first["objective"] is None or first["residual"] < 1e-6
-        require(has_honest_point, f"a point must be feasible. Got {first}.")
+        has_no_infeasible_point = first["objective"] is None or first["residual"] < 1e-6
+        require(has_no_infeasible_point, f"a point must be feasible. Got {first}.")
         # Some solvers continue the interrupted solve in the second one, and may end as optimal.
         is_answer = second["termination"] in ("interrupted", "optimal")
         require(is_answer, f"the second solve must end as interrupted or optimal. Got {second}.")
@@ -54,8 +54,8 @@ class InterruptClauses(Contract):
             native: options in the solver's own names.
 
         Returns:
-            What the child process says of each solve, with the seconds from Ctrl-C to the answer as
-            `latency`.
+            For each solve the dict of `interrupted.describe_solve`, with the key "latency" added:
+            the seconds from Ctrl-C to the answer.
         """
         solver = self.solver()
         task = {

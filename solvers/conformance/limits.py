@@ -37,6 +37,7 @@ OPTION_VALUES: dict[str, Any] = {
     "dual_feasibility_tolerance": 1e-8,
 }
 _HANG_SECONDS = 120.0  # Only a solver that ignores its limit takes longer.
+_MIN_OPEN_GAP = 1e-6  # A gap above this counts as open.
 
 
 class LimitClauses(Contract):
@@ -71,7 +72,7 @@ class LimitClauses(Contract):
 
     @clause("options", "lp", option="algorithm")
     def test_unknown_algorithm_is_refused(self) -> None:
-        """Refuse an unknown algorithm, and list those that there are."""
+        """Refuse an unknown algorithm with a message that lists the supported ones."""
         with require_refusal(UnsupportedOption, "algorithm must be one of simplex"):
             self.solver().open(self.easy_program(), Options(algorithm="guessing"))
 
@@ -114,6 +115,7 @@ class LimitClauses(Contract):
         require_equal("point", solution.point, PointStatus.NONE)
         require_equal("objective", solution.objective, None)
         require_equal("gap", solution.gap, None)
+        # The objective is the sum of 40 binaries, so every bound above 40 is false.
         is_bound = solution.bound is None or 0 <= solution.bound <= 40
         require(is_bound, f"bound must be None or in [0, 40]. Got {solution.bound}.")
 
@@ -123,12 +125,12 @@ class LimitClauses(Contract):
         solution = self.solve(instances.make_slow_lp(500), time_limit=0.003)
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         residuals = solution.residuals
-        is_honest = (
+        has_true_status = (
             residuals is None
             or solution.point is PointStatus.INFEASIBLE
             or residuals.max_violation < 1e-6
         )
-        require(is_honest, f"a point that violates rows must be INFEASIBLE. Got {residuals}.")
+        require(has_true_status, f"a point that violates rows must be INFEASIBLE. Got {residuals}.")
 
     @clause("limits", "lp", option="time_limit")
     def test_time_limit_is_per_solve(self) -> None:
@@ -137,23 +139,24 @@ class LimitClauses(Contract):
             instances.make_random_lp(60, 40, seed=2), row_upper=("shift", 1)
         )
         limit = self.ample_seconds
-        count = 0
+        solve_count = 0
         begin = time.perf_counter()
         with self.solver().open(program, Options(time_limit=limit)) as session:
+            # All solves together take longer than the limit of one solve.
             while time.perf_counter() - begin < limit + 0.3:
-                count += 1
-                solution = session.solve({"shift": 0.001 * (count % 7)})
+                solve_count += 1
+                solution = session.solve({"shift": 0.001 * (solve_count % 7)})
                 if solution.seconds <= limit / 2:  # Otherwise the machine is slow, not the solver.
                     require_optimal(solution)
 
     @clause("limits", "milp", option="time_limit")
     def test_loading_counts_against_the_time_limit(self) -> None:
-        """Leave to the solver what loading the program has left of the time limit."""
+        """Subtract the seconds of loading the program from the solver's time limit."""
         with self.solver().open(instances.make_packing(), Options(time_limit=300.0)) as session:
             load = session._build
 
             def load_slowly(data: Data) -> None:
-                session._deadline._begin -= 299.5  # Pretend that loading has taken so long.
+                session._deadline._begin -= 299.5  # Pretend that loading has taken 299.5 s.
                 load(data)
 
             begin = time.perf_counter()
@@ -165,7 +168,7 @@ class LimitClauses(Contract):
 
     @clause("limits", "milp", option="gap")
     def test_gap_limit(self) -> None:
-        """Report GAP_LIMIT, not OPTIMAL, where the solver stops at a gap that it was given."""
+        """Report GAP_LIMIT, not OPTIMAL, if the solver stops at the gap of the options."""
         time_limit = {"time_limit": 20} if "time_limit" in self.solver().supported_options else {}
         solution = self.solve(instances.make_packing(), gap=0.25, **time_limit)
         require_equal("termination", solution.termination, Termination.GAP_LIMIT)
@@ -180,7 +183,8 @@ class LimitClauses(Contract):
         solution = self.solve(instances.make_packing(), node_limit=1, **time_limit)
         require_equal("termination", solution.termination, Termination.NODE_LIMIT)
         require(
-            solution.gap is None or solution.gap > 1e-6, f"gap must be open. Got {solution.gap}."
+            solution.gap is None or solution.gap > _MIN_OPEN_GAP,
+            f"gap must be open. Got {solution.gap}.",
         )
 
     @clause("limits", "lp", option="iteration_limit")
@@ -203,6 +207,13 @@ class LimitClauses(Contract):
 
 
 def _require_cutoff(solution: Solution, cutoff: float | None, optimum: float) -> None:
+    """Require the optimum, or termination CUTOFF with a bound that proves it.
+
+    Args:
+        solution: the solution under test.
+        cutoff: the solver may stop if no point has an objective below this. None for no cutoff.
+        optimum: the optimal objective.
+    """
     if solution.termination is not Termination.CUTOFF:
         require_optimal(solution)
         require_close("objective", solution.objective, optimum, 1e-4 * abs(optimum))
@@ -222,18 +233,20 @@ def _require_cutoff(solution: Solution, cutoff: float | None, optimum: float) ->
 
 def _require_open_gap(solution: Solution) -> None:
     """Require an incumbent of negative cost, and a bound below it."""
-    objective, bound, gap = solution.objective, solution.bound, solution.gap
+    objective = solution.objective
+    bound = solution.bound
     is_open = (
         objective is not None
         and bound is not None
-        and gap is not None
-        and gap > 1e-6
+        and solution.gap is not None
+        and solution.gap > _MIN_OPEN_GAP
         and bound < objective < 0
     )
     require(is_open, f"bound < objective < 0 must hold. Got bound {bound}, objective {objective}.")
 
 
 def _require_no_hang(begin: float) -> None:
+    """Require that at most _HANG_SECONDS have passed since a time of `time.perf_counter`."""
     seconds = time.perf_counter() - begin
     require(
         seconds < _HANG_SECONDS,

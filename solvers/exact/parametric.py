@@ -259,7 +259,7 @@ class ParametricProgram:
         return max(degrees, default=1)
 
     def _section_entries(self, section: str) -> list[Entry | None]:
-        """Return the entries of a section, with exact rationals for those that do not move."""
+        """Return the entries of a section. Constant entries are replaced by those of `exact`."""
         exact_values = self.exact.get(section, {})
         entries: list[Entry | None] = []
         for position, code in enumerate(self._codes[section].tolist()):
@@ -286,9 +286,10 @@ class ParametricProgram:
 
     @cached_property
     def relaxation(self) -> ParametricProgram:
-        """Return the program of the least sum of violations of rows.
+        """Return the program that minimises the sum of the violations of all rows.
 
-        Its optimum is positive exactly where the program is infeasible.
+        Every row gets two new columns >= 0 of cost 1, which add to and subtract from its activity.
+        The optimum is positive exactly where this program is infeasible.
         """
         data = self.program.template
         row_count, column_count = self.program.shape
@@ -296,14 +297,14 @@ class ParametricProgram:
         no_costs = np.zeros(column_count)
         ones = np.ones(2 * row_count)
         template = Data(
-            np.r_[no_costs, ones],
-            0.0,
-            sp.csc_array(sp.hstack([data.A, identity, -identity], format="csc")),
-            data.row_lower,
-            data.row_upper,
-            np.r_[data.lower, 0 * ones],
-            np.r_[data.upper, np.inf * ones],
-            np.zeros(column_count + 2 * row_count, dtype=bool),
+            c=np.r_[no_costs, ones],
+            offset=0.0,
+            A=sp.csc_array(sp.hstack([data.A, identity, -identity], format="csc")),
+            row_lower=data.row_lower,
+            row_upper=data.row_upper,
+            lower=np.r_[data.lower, 0 * ones],
+            upper=np.r_[data.upper, np.inf * ones],
+            integrality=np.zeros(column_count + 2 * row_count, dtype=bool),
         )
         # The objective is replaced, so only the bounds, rows and sides still depend on parameters.
         moves = {
@@ -324,6 +325,7 @@ class ParametricProgram:
             NoRationalSolution: the solver finds no basis.
         """
         if self._session is None:
+            # The finest tolerances of HiGHS give the right basis most often.
             tolerances = {
                 "primal_feasibility_tolerance": 1e-10,
                 "dual_feasibility_tolerance": 1e-10,
@@ -436,7 +438,10 @@ class ParametricProgram:
         return self._vertices[basis]
 
     def _solve_vertex(self, basis: Basis) -> Vertex:
-        """Compute what `compute_vertex` returns."""
+        """Solve the equations of a basis and list its conditions, as `compute_vertex` returns them.
+
+        The caller stores the result.
+        """
         basic_columns = [j for j, side in enumerate(basis.columns) if not side]
         tight_rows = [i for i, side in enumerate(basis.rows) if side]
         if len(basic_columns) != len(tight_rows):
@@ -472,10 +477,13 @@ class ParametricProgram:
         held_columns = {}
         for j, side in enumerate(basis.columns):
             if side:
-                held_columns[j] = Affine.from_number(self.bounds[j][side > 0] or 0)
+                low, high = self.bounds[j]
+                bound = high if side > 0 else low
+                held_columns[j] = Affine.from_number(bound or 0)
         equations = []
         for i in tight_rows:
-            side_polynomials = self.sides[i][basis.rows[i] > 0]
+            low_side, high_side = self.sides[i]
+            side_polynomials = high_side if basis.rows[i] > 0 else low_side
             if side_polynomials is None:
                 raise NoRationalSolution("The basis holds a row where it has no side.")
             right = Affine.from_ratio(*side_polynomials, ONE)
@@ -515,7 +523,11 @@ class ParametricProgram:
     def _list_dual_conditions(
         self, basis: Basis, multipliers: Mapping[int, Affine]
     ) -> list[Affine]:
-        """Return the signed multipliers and reduced costs of everything that is held."""
+        """Return the multipliers of tight rows and the reduced costs of held columns.
+
+        Their signs are changed where needed, so that each condition is "this function is >= 0". An
+        equation and a fixed column have no condition.
+        """
         reduced_costs = {
             j: _to_affine(self.cost[j]) for j, side in enumerate(basis.columns) if side
         }

@@ -1,4 +1,9 @@
-"""Solution of sparse square equations with polynomial entries, as rational functions."""
+"""Solution of sparse square equations with polynomial entries, as rational functions.
+
+For example, x z_0 + z_1 = δ and z_1 = 1 have the solution z_0 = (-1 + δ)/x, z_1 = 1. The
+coefficients are polynomials in x. The right-hand sides are rational functions of x, affine in δ
+(`Affine`).
+"""
 
 from __future__ import annotations
 
@@ -62,17 +67,20 @@ def solve_affine_system(
             rows_by_unknown.setdefault(j, set()).add(i)
     eliminated: list[tuple[int, _Equation]] = []
     while open_equations:
+        # Choose equation i, and in it unknown j.
         i = min(open_equations, key=lambda k: len(open_equations[k].entries))
         pivot_equation = open_equations.pop(i)
         row = pivot_equation.entries
         if not row:
             raise NoRationalSolution("The basis is singular.")
         j = min(row, key=lambda k: (len(rows_by_unknown[k]), row[k].degree()))
+        # Eliminate unknown j from all other open equations.
         for k in row:
             rows_by_unknown[k].discard(i)
         for k in rows_by_unknown.pop(j):
             open_equations[k] = _eliminate(open_equations[k], pivot_equation, j, k, rows_by_unknown)
         eliminated.append((j, pivot_equation))
+    # The unknowns of an eliminated equation, except its own, were eliminated after it.
     values: dict[int, Affine] = {}
     for j, equation in reversed(eliminated):
         right = Affine.from_ratio(equation.constant, equation.slope, ONE)
@@ -92,7 +100,13 @@ def _eliminate(
 ) -> _Equation:
     """Eliminate unknown j from equation i.
 
-    `rows_by_unknown` is updated for the entries that appear and vanish.
+    Args:
+        equation: equation i.
+        pivot_equation: an equation with a non-zero coefficient of unknown j.
+        j: the unknown.
+        i: number of the equation.
+        rows_by_unknown: unknown -> numbers of the open equations that contain it. It is updated
+            for the entries of equation i that appear and vanish.
     """
     pivot = pivot_equation.entries[j]
     entry = equation.entries[j]

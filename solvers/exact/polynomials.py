@@ -1,5 +1,9 @@
 """Rational functions of one variable x, their signs and their real roots, in exact arithmetic.
 
+    Affine              a rational function of x that is also affine in a second variable δ
+    Root                a real algebraic number, such as the square root of 2
+    find_sign_interval  the interval around a point in which polynomials keep their signs
+
 A root is stored as an irreducible polynomial and an interval with rational ends that contains
 exactly one zero of it. FLINT finds these intervals. Most polynomials have no root in the interval
 of interest. This is decided by Descartes' rule: a Möbius transformation maps the interval to
@@ -60,13 +64,12 @@ class Affine:
             slope: polynomial.
             over: polynomial, not 0.
         """
-        common = over
-        if over.degree() or abs(over[0]) != 1:
-            common = constant.gcd(slope).gcd(over)
         if not constant and not slope:
             return cls(ZERO, ZERO, ONE)
+        is_unit = over.degree() == 0 and abs(over[0]) == 1
+        common = over if is_unit else constant.gcd(slope).gcd(over)
         if over.leading_coefficient() < 0 < common.leading_coefficient():
-            common = -common
+            common = -common  # The new denominator is then positive for large x.
         return cls(constant // common, slope // common, over // common)
 
     @classmethod
@@ -245,6 +248,8 @@ def sign_at(polynomial: Poly, x: Fraction) -> int:
 class Root:
     """The one zero of an irreducible polynomial in the open interval (low, high), or a rational.
 
+    For example, the square root of 2 is Root(x² - 2, 1, 2).
+
     Attributes:
         polynomial: irreducible polynomial with integer coefficients.
         low, high: ends of the interval. They are equal for a rational.
@@ -296,14 +301,13 @@ class Root:
         right = other
         if left.low == left.high == right.low == right.high:
             return 0
+        # Halve both intervals until they are disjoint, or share a zero.
         while left.high > right.low and right.high > left.low:
-            low = max(left.low, right.low)
-            high = min(left.high, right.high)
-            has_common_zero = left.polynomial == right.polynomial and sign_at(
-                left.polynomial, low
-            ) != sign_at(left.polynomial, high)
-            if has_common_zero:
-                return 0
+            if left.polynomial == right.polynomial:
+                low = max(left.low, right.low)
+                high = min(left.high, right.high)
+                if sign_at(left.polynomial, low) != sign_at(left.polynomial, high):
+                    return 0
             left = left.halve()
             right = right.halve()
         return -1 if left.high <= right.low else 1
@@ -332,7 +336,8 @@ class Root:
 def count_sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
     """Return an upper bound on the number of roots in an open interval, by Descartes' rule.
 
-    It is the number of sign changes of the transformed polynomial. 0 means that there is no root.
+    The interval is mapped to (0, ∞). The bound is the number of sign changes in the coefficients of
+    the transformed polynomial. If it is 0, there is no root.
 
     Args:
         polynomial: polynomial with integer coefficients.
@@ -351,7 +356,7 @@ def count_sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -
 
 
 def _iterate_sign_changes(polynomial: Poly) -> Iterator[Root]:
-    """Yield the real numbers where a polynomial changes its sign."""
+    """Yield the real numbers where a polynomial changes its sign, that is, zeros of odd order."""
     for factor, multiplicity in polynomial.factor()[1]:
         if multiplicity % 2 == 0:
             continue
@@ -391,4 +396,4 @@ def find_sign_interval(
     return low, high
 
 
-root_sort_key = cmp_to_key(Root.compare)
+root_sort_key = cmp_to_key(Root.compare)  # A key for `sorted`, `min` and `max` of roots.

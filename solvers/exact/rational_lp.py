@@ -1,18 +1,20 @@
-"""Linear programs in exact rationals, solved to hundreds of bits or to an exact vertex.
+"""Linear programs in exact rationals, and exact bounds on their optima.
 
     minimise    c'x    subject to    lo <= A x <= hi,    l <= x <= u
 
-A solver finds the basis, and `workbench.solvers.exact.rational_refinement` computes the digits. The
-result is proven in this file and not by the solver: the remaining violations are computed exactly,
-and so is a Lagrangian bound on the optimum. For any multipliers y of the rows
+`workbench.solvers.exact.rational_refinement` solves them to hundreds of bits. This file proves the
+result without trusting the solver: it computes the remaining violations exactly, and a lower bound
+on the optimum, the Lagrangian bound. For any multipliers y of the rows
 
     L(y) = c0 + Σ_i (y_i > 0 ? y_i lo_i : y_i hi_i) + Σ_j min(r_j l_j, r_j u_j),   r = c - A'y
 
 is a lower bound on the objective c0 + c'x of every feasible point. (i counts rows, j columns, and r
 are the reduced costs.) If a multiplier or reduced cost is multiplied by an infinite side, the bound
 is -infinity. Therefore such multipliers are set to 0, and infinite l, u are replaced by the bounds
-that rows imply. `exact_objective`, `exact_violation` and `exact_bound` read the doubles of a
-program, a point and multipliers as the rationals that they are.
+that rows imply.
+
+`exact_objective`, `exact_violation` and `exact_bound` take a program, a point and multipliers in
+doubles. They convert each double to the rational that it stores.
 """
 
 from __future__ import annotations
@@ -140,6 +142,8 @@ class RationalLP:
     ) -> None:
         """Begin a program.
 
+        A program from `symbols` computes cost, bounds, sides and rows when they are first read.
+
         Args:
             columns: number of columns.
             bits: number of binary digits of x after the point.
@@ -234,9 +238,7 @@ class RationalLP:
 
     @classmethod
     def from_data(cls, data: Data, bits: int = _DEFAULT_BITS) -> RationalLP:
-        """Return a linear program whose doubles are taken as the rationals they are.
-
-        The offset is left out.
+        """Convert a program in doubles to rationals, without rounding. The offset is left out.
 
         Args:
             data: numbers of the program, as doubles.
@@ -304,12 +306,17 @@ class RationalLP:
         """
         entries = self.integers
         symbols = self.symbols
+
+        # The sum over rows. Multipliers of infinite sides count as 0.
         multipliers = to_object_array(y)
         is_positive = multipliers > 0
         side_codes = np.where(is_positive, symbols.codes["row_lower"], symbols.codes["row_upper"])
         is_used = (multipliers != 0) & symbols.is_finite[side_codes]
         total: Fraction = symbols.weighted_sum(multipliers[is_used], side_codes[is_used])
         total *= entries.common
+
+        # The reduced costs r = c - A'y, and the sum over columns. Everything is multiplied by both
+        # denominators.
         reduced_cost = entries.cost * common
         in_used_row = is_used[entries.row]
         used_rows = entries.row[in_used_row]
@@ -319,7 +326,8 @@ class RationalLP:
         has_end = symbols.is_finite[end_codes]
         total += symbols.weighted_sum(reduced_cost[has_end], end_codes[has_end])
         for column in np.flatnonzero(~has_end & (reduced_cost != 0)).tolist():
-            end = self._implied_bounds[column][int(reduced_cost[column] < 0)]
+            implied_low, implied_high = self._implied_bounds[column]
+            end = implied_high if reduced_cost[column] < 0 else implied_low
             if end is None:
                 return None
             total += reduced_cost[column] * end
@@ -329,8 +337,9 @@ class RationalLP:
     def _implied_bounds(self) -> list[list[Rational | None]]:
         """Return the bounds of the columns; a missing one is replaced by the best implied bound.
 
-        In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >=
-        for a_j < 0.
+        A row Σ_k a_k x_k <= hi implies a_j x_j <= hi - m, where m is the smallest value of the sum
+        over the other columns. Divided by a_j, this is an upper bound on x_j if a_j > 0, and a
+        lower bound if a_j < 0.
         """
         implied = [list(ends) for ends in self.bounds]
         if not any(low is None or high is None for low, high in implied):
@@ -348,7 +357,14 @@ class RationalLP:
         sign: int,
         side: Rational,
     ) -> None:
-        """Tighten implied bounds by sign * row <= sign * side."""
+        """Tighten implied bounds by one side of a row.
+
+        Args:
+            implied: (columns,) the lists [lower, upper], changed in place.
+            row: column -> coefficient.
+            sign: 1 or -1. The side states sign * row <= sign * side.
+            side: the side of the row.
+        """
         # The ends of the columns at which sign * row is smallest, and the columns without one.
         ends = {j: self.bounds[j][sign * a < 0] for j, a in row.items()}
         open_columns = [j for j, end in ends.items() if end is None]
@@ -438,4 +454,5 @@ def exact_bound(data: Data, y: ArrayLike) -> Fraction | None:
 
 
 def _to_rationals(values: ArrayLike) -> list[Fraction]:
+    """Return the rationals that doubles store."""
     return [Fraction(v) for v in np.asarray(values, dtype=float).tolist()]

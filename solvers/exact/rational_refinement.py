@@ -60,8 +60,9 @@ _FIRST_SCALE_BITS = 20
 _MAX_SCALED_BOUND = 1e14  # A larger bound of a correction is left out.
 # A dense inverse takes less time than sparse factors for at most this many equations.
 _MAX_DENSE_SIZE = 150
-_GAP_DIVISOR = 1 << 50  # A basis is optimal if its relative gap is at most 1 over this.
-# Smaller coefficients are left out of corrections, because solvers drop them. Residuals have them.
+_GAP_DIVISOR = 1 << 50  # A basis counts as optimal if its relative gap is at most 1 over this.
+# Smaller coefficients are left out of corrections, because solvers drop them. The exact residuals
+# contain them.
 _MIN_COEFFICIENT = 1e-8
 _DOUBLE_BITS = 53  # Binary digits of a double.
 # Each round of refinement must reduce the residual by this many bits.
@@ -227,7 +228,8 @@ class _Refinement:
         """Compute the exact point of a basis, and the bound that its multipliers prove.
 
         Args:
-            held_sides: (columns + rows,) what the basis holds at the lower, and at the upper bound.
+            held_sides: the columns and rows that the basis holds at their lower, and at their upper
+                bound, as `read_held_sides` returns them.
 
         Returns:
             The answer. None if this is no basis, or if its point is not found to 2^-accuracy.
@@ -237,10 +239,13 @@ class _Refinement:
         is_basic = ~(is_at_lower | is_at_upper)
         basic_columns = np.flatnonzero(is_basic[:column_count])
         tight_rows = np.flatnonzero(~is_basic[column_count:])
-        has_side = np.where(is_at_lower, self.low[0], self.high[0])
+        has_low, low = self.low
+        has_high, high = self.high
+        has_side = np.where(is_at_lower, has_low, has_high)
         if basic_columns.size != tight_rows.size or not has_side[~is_basic].all():
             return None
-        sides = np.where(is_at_lower, self.low[1], self.high[1])
+        # Held columns get the value of their bound. The tight rows determine the basic columns.
+        sides = np.where(is_at_lower, low, high)
         x = np.where(is_basic[:column_count], 0, sides[:column_count] >> self.S)
         system = self._make_system(basic_columns, tight_rows)
         max_residual_bits = self.P + self.S - self.accuracy - 1
@@ -254,6 +259,7 @@ class _Refinement:
         if violation > 1 << (self.P - self.accuracy):
             return _BasisAnswer(activities, violation, point=None)
 
+        # The multipliers y of the tight rows solve A'y = c in the basic columns.
         transposed_system = system.transpose()
         multipliers = transposed_system.solve(self.c[basic_columns], self.S, max_residual_bits)
         if multipliers is None:
@@ -317,7 +323,8 @@ class _Refinement:
                 last_point = answer.point
                 if cost_bits or answer.is_proven_optimal:
                     break
-                # The point is feasible and a multiplier has the wrong sign: scale the costs once.
+                # The point is feasible, but a multiplier has the wrong sign. One correction with
+                # scaled costs finds a better basis.
                 scale_bits = _FIRST_SCALE_BITS
                 cost_bits = _FIRST_SCALE_BITS
             else:
@@ -507,7 +514,7 @@ class _System:
 
 
 def _to_doubles(values: Integers, shift: int) -> Vector:
-    """Return values / 2^shift as doubles. Larger ones than 2^1000 become numbers of this size."""
+    """Return values / 2^shift as doubles. Numbers above 2^1000 in size become ±2^1000."""
     try:
         return np.asarray(values / (1 << shift), dtype=np.float64)
     except OverflowError:

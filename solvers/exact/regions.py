@@ -92,6 +92,7 @@ class Formula:
             return end_point_at_low
         if end_point_at_low == low_value:
             return end_point
+        # The chord is constant + δ slope, where slope = (difference of the ends) / (high - low).
         rise = end_point.substitute_delta(high.constant, high.denominator) - low_value
         run = high - low
         slope = rise.multiply(run.denominator, run.constant)
@@ -177,7 +178,7 @@ def find_regions(
         NoRationalSolution: no region was found.
         KeyboardInterrupt: Ctrl-C was pressed before the first region was found.
     """
-    found: list[Region] = []
+    regions: list[Region] = []
     gaps = [(Root.from_rational(low), None if high is None else Root.from_rational(high))]
     unproven_gaps: list[Ends] = []
     try:
@@ -187,22 +188,23 @@ def find_regions(
             try:
                 region = _find_region_in_gap(program, gap, deltas)
             except NoRationalSolution as error:
-                is_last_chance = not found and not gaps_without
-                if isinstance(error, InfeasiblePoint) or is_last_chance:
+                has_no_region_left = not regions and not gaps_without
+                if isinstance(error, InfeasiblePoint) or has_no_region_left:
                     raise
                 unproven_gaps = [*unproven_gaps, gap]
                 gaps = gaps_without
                 continue
-            found = [*found, region]
+            # New lists are assigned, so that Ctrl-C never leaves a list half changed.
+            regions = [*regions, region]
             gaps = gaps_without + _subtract_region(gap, region)
             if progress is not None:
                 progress(region)
     except KeyboardInterrupt:
-        if not found:
+        if not regions:
             raise
-    found.sort(key=lambda region: root_sort_key(region.low))
+    regions.sort(key=lambda region: root_sort_key(region.low))
     open_gaps = sorted(unproven_gaps + gaps, key=lambda gap: root_sort_key(gap[0]))
-    return found, open_gaps
+    return regions, open_gaps
 
 
 def _interval_width(gap: Ends) -> float:
@@ -332,9 +334,11 @@ def _iterate_samples(low: Root, high: Root | None, degree: int) -> Iterator[Frac
         high = high.halve()
     width = high.low - low.high
     for k in range(_MAX_SAMPLES):
-        share = low.high / (low.high + high.low)
-        if k:
+        if k == 0:
+            share = low.high / (low.high + high.low)
+        else:
             share = Fraction((2 * k + 1) % 17 or 8, 17)
+        # The denominator stays small, so that exact arithmetic at the sample is fast.
         yield (low.high + share * width).limit_denominator(int(64 / width) + 1)
 
 
