@@ -2,15 +2,16 @@
 
     make check-release          (minutes; downloads the dependencies of the workbench)
 
-1. The sdist is built from a clean copy, and the wheel from the sdist. Both must hold every file.
-2. The wheel is installed without extras into an empty environment. Commands run in a folder whose
-   own `models` and `solvers` raise when they are imported. A few of them run once more on a newer
-   Python (3.13 or 3.12) if there is one.
-3. The wheel is installed without its dependencies, with numpy and python-flint. The core must work
-   without a solver, also beside a cvxpy that is newer than the tested one.
+1. The source distribution (sdist) is built from a clean copy, and the wheel from the sdist. Both
+   must contain every file.
+2. The wheel is installed without extras into an empty environment. Commands run in a folder of a
+   user whose own modules `models` and `solvers` raise an error when they are imported. A few
+   commands run once more on a newer Python (3.13 or 3.12) if there is one.
+3. The wheel is installed without its dependencies, with numpy and python-flint only ("light core").
+   Audits and certificates must work without a solver, also if a newer cvxpy is installed.
 4. Some of the tests run from the unpacked sdist.
 
-A step that fails is printed, and the exit code is 1. Standard library only.
+The first failure is printed, and the exit code is 1. Standard library only.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ TESTS = (
 )
 COMMAND_SECONDS = 3600  # A command that takes longer fails.
 
-# Command, exit code, and a text in the output. They run one after the other in one folder.
-COMMANDS: tuple[tuple[str, int, str], ...] = (
+Command = tuple[str, int, str]  # Command, expected exit code, and a text in the output.
+# They run one after the other in one folder, and later ones read files of earlier ones.
+COMMANDS: tuple[Command, ...] = (
     ("--version", 0, ""),
     ("doctor", 0, "known good"),
     (
@@ -121,13 +123,17 @@ def run_step(*command: object, cwd: Path, code: int = 0, expected_text: str = ""
     return process.stdout
 
 
-# Commands that use every solver package. They run on a newer Python as well.
+# The designs, and the commands that read their files. They run on a newer Python as well.
 SHORT_COMMANDS = COMMANDS[2:8]
-NEWER_PYTHONS = ("3.13", "3.12")
+NEWER_PYTHONS = ("3.13", "3.12")  # The supported versions, newest first.
 
 
 def find_newer_python() -> str | None:
-    """Find the newest other Python that the classifiers name; return its program, or None."""
+    """Return the path of the newest of NEWER_PYTHONS, or None if none is installed.
+
+    A Python is looked for on the PATH and in the folder of pyenv.
+    """
+    # A Python without the module venv cannot create an environment.
     code = "import sys, venv; print(sys.version_info[:2])"
     for version in NEWER_PYTHONS:
         program = shutil.which(f"python{version}")
@@ -167,10 +173,10 @@ def pip_install(programs: Path, *packages: object, cwd: Path) -> None:
 
 
 def make_hostile_folder(folder: Path) -> None:
-    """Make a folder with a user's own `models` and `solvers`, which must not be imported.
+    """Make a folder of a user whose own `models` and `solvers` must not be imported.
 
     Args:
-        folder: is created, and gets them as modules and as packages.
+        folder: path of the new folder. It gets both names as modules and as packages.
     """
     folder.mkdir()
     for name in USER_MODULES:
@@ -180,13 +186,14 @@ def make_hostile_folder(folder: Path) -> None:
 
 
 def copy_sources(source: Path) -> set[str]:
-    """Copy the project without the files that a working folder gathers, and list the copy.
+    """Copy the project without caches, results and other untracked files, and list the copy.
 
     Args:
-        source: the new folder.
+        source: path of the new folder.
 
     Returns:
-        The files that a distribution must hold; linked folders are listed by both names.
+        Paths of the files that the sdist must contain, relative to `source`. A file in a linked
+        folder is listed twice, for example as models/x.py and as workbench/models/x.py.
     """
     ignored = shutil.ignore_patterns(
         "__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build"
@@ -202,7 +209,7 @@ def copy_sources(source: Path) -> set[str]:
 
 
 def build_distributions(work: Path) -> tuple[Path, Path]:
-    """Build the sdist, and the wheel from it, out of a clean copy. Exit if a file is missing.
+    """Build the sdist and the wheel from a clean copy. Exit if a file is missing in one of them.
 
     Args:
         work: a temporary folder.
@@ -231,15 +238,13 @@ def build_distributions(work: Path) -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def run_commands(
-    programs: Path, folder: Path, commands: Sequence[tuple[str, int, str]] = COMMANDS
-) -> None:
-    """Run commands of the workbench.
+def run_commands(programs: Path, folder: Path, commands: Sequence[Command] = COMMANDS) -> None:
+    """Run commands of the workbench. Exit if an exit code or an output is wrong.
 
     Args:
         programs: the environment's folder of programs.
         folder: folder in which they run.
-        commands: command, exit code, and a text in the output.
+        commands: the commands with their expected exit codes and outputs.
     """
     for command, code, expected_text in commands:
         program = programs / "workbench"
@@ -247,21 +252,24 @@ def run_commands(
 
 
 def check_wheel(work: Path, wheel: Path) -> Path:
-    """Try the wheel without extras, and return the environment's folder of programs.
+    """Try the wheel without extras, also on a newer Python if there is one.
 
     Args:
         work: a temporary folder.
         wheel: the path of the wheel.
+
+    Returns:
+        The folder of programs of the environment in which the wheel is installed.
     """
     programs = create_environment(work / "user", "--constraint", PINS, wheel)
-    empty = work / "empty"
-    make_hostile_folder(empty)
+    user_folder = work / "empty"
+    make_hostile_folder(user_folder)
     code = "import workbench; print(workbench.__file__)"
-    location = run_step(programs / "python", "-c", code, cwd=empty)
+    location = run_step(programs / "python", "-c", code, cwd=user_folder)
     if str(work / "user") not in location:
         sys.exit(f"the workbench was imported from {location}")
-    run_commands(programs, empty)
-    gallery = (empty / "results" / "README.md").read_text("utf-8")
+    run_commands(programs, user_folder)
+    gallery = (user_folder / "results" / "README.md").read_text("utf-8")
     # One paper is complete; the other one lacks the artifacts that need an extra.
     for title in ("Table 1", "Fig. 2", "channel LP"):
         if title not in gallery:
@@ -271,10 +279,12 @@ def check_wheel(work: Path, wheel: Path) -> Path:
         print("  neither Python 3.13 nor 3.12 was found: not tried on a newer Python")
     else:
         folder = work / "newer"
-        newer = create_environment(folder, "--constraint", PINS, wheel, python=newer_python)
-        newer_empty = work / "newer-empty"
-        make_hostile_folder(newer_empty)
-        run_commands(newer, newer_empty, SHORT_COMMANDS)
+        newer_programs = create_environment(
+            folder, "--constraint", PINS, wheel, python=newer_python
+        )
+        newer_user_folder = work / "newer-empty"
+        make_hostile_folder(newer_user_folder)
+        run_commands(newer_programs, newer_user_folder, SHORT_COMMANDS)
     return programs
 
 
@@ -288,7 +298,7 @@ def check_light_core(work: Path, wheel: Path, *extras: str) -> None:
     """
     programs = create_environment(work / f"light{len(extras)}", "--no-deps", wheel)
     pip_install(programs, "numpy", "python-flint", *extras, cwd=work)
-    if extras:  # cvxpy brings a solver, which must not be there.
+    if extras:  # cvxpy installs a solver, which must not be there.
         uninstall = ("-m", "pip", "uninstall", "--quiet", "--yes", "highspy")
         run_step(programs / "python", *uninstall, cwd=work)
     folder = work / f"light{len(extras)}-empty"

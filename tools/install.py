@@ -3,13 +3,14 @@
     python tools/install.py --venv .venv --extras learning        (what `make install` calls)
     python tools/install.py --venv .venv --extras all,dev --no-pins
 
-workbench/io/tested_versions.txt pins the packages that can change a number: solvers, numpy, scipy,
-pandas, matplotlib and the like. All other packages follow the ranges of pyproject.toml. If an index
-has withdrawn a pinned version, the installation continues without this pin, within the range of
-pyproject.toml, and prints a sentence. If that fails as well, it continues without any pin.
-`workbench doctor` names the packages that differ from the tested versions.
+A pin is a line NAME==VERSION. workbench/io/tested_versions.txt pins the packages that can change a
+computed number: solvers, numpy, scipy, pandas, matplotlib and the like. All other packages follow
+the ranges of pyproject.toml. If the package index no longer offers a pinned version, the
+installation is tried again without this pin, and then without any pin. A sentence is printed in
+both cases. `workbench doctor` names the packages that differ from the tested versions.
 
-Exit code 0, or 1 with one sentence after pip's own message. Standard library only.
+The exit code is 0. If the installation fails, it is 1, and pip's message and one sentence are
+printed. Standard library only.
 """
 
 import argparse
@@ -24,17 +25,17 @@ OLDEST_PYTHON = (3, 11)  # An older Python is refused.
 
 
 def read_pins(path: Path) -> list[str]:
-    """Read the pins of a file.
+    """Read the pins of a file, without comments and empty lines.
 
     Args:
-        path: path of a file with one NAME==VERSION a line; "#" starts a comment.
+        path: path of a file with one NAME==VERSION on each line; "#" starts a comment.
     """
     lines = (line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines())
     return [line for line in lines if line]
 
 
 def create_environment(folder: Path) -> Path:
-    """Create a virtual environment unless it exists, and return its Python.
+    """Create a virtual environment unless it exists, and return the path of its Python.
 
     Args:
         folder: folder of the environment.
@@ -70,12 +71,15 @@ def is_available(python: Path, pin: str) -> bool:
 def install_requirement(
     python: Path, requirement: list[str], pins: list[str]
 ) -> subprocess.CompletedProcess[str]:
-    """Install a requirement under pins.
+    """Install a requirement with pip, in the versions of some pins.
 
     Args:
         python: Python executable of the environment.
-        requirement: arguments of pip.
-        pins: lines NAME==VERSION.
+        requirement: arguments of pip that name it, such as ["--editable", "."].
+        pins: lines NAME==VERSION. An empty list for no pins.
+
+    Returns:
+        The process, whose exit code is 0 if the installation succeeded.
     """
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "pins.txt"
@@ -84,18 +88,19 @@ def install_requirement(
 
 
 def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> list[str]:
-    """Install a requirement under its pins, except pins that the package index no longer offers.
+    """Install a requirement with all pins, else with the available pins, else without pins.
 
     Args:
-        python: the environment's Python.
-        requirement: arguments of pip.
+        python: Python executable of the environment.
+        requirement: arguments of pip that name the requirement.
         pins: lines NAME==VERSION.
 
     Returns:
-        Sentences that name the pins that were dropped; empty if none was.
+        Sentences about the pins that were dropped. Empty if all were used.
 
     Raises:
-        SystemExit: the requirement cannot be installed even without pins; has pip's message.
+        SystemExit: the requirement cannot be installed even without pins. The message contains
+            pip's message.
     """
     first_attempt = install_requirement(python, requirement, pins)
     if first_attempt.returncode == 0:

@@ -7,21 +7,26 @@ Without folders, all folders of this project that hold programs are measured. Th
 line for each folder and a total. `--goals` compares the total with the goals of the project and
 exits with 1 if one is missed. Only the standard library is needed. Test folders are skipped.
 
-Columns (per cent of the things counted, or a number for each 1000 lines of code):
+A name is "bare" if it is a single word that is neither a noun nor a verb, such as `least`, `joined`
+or `given`. Columns in per cent:
 
-    files, lines   Python files; physical lines
-    fn%            function names of one adverb, adjective or participle (`least`, `joined`)
-    par%, loc%     the same for parameters; for local variables, counted once in each function
+    fn%            bare names among the names of functions
+    par%, loc%     the same for parameters, and for local variables of each function
     cst%           the same for private module constants (`_MOST`)
-    tup%           module constants that are defined in a tuple assignment
-    com%, doc%     comments; docstrings of functions, that begin like a fragment of a sentence
-    vrb%           docstrings of functions that begin with a verb, among those of three words
+    tup%           module constants that are defined in a tuple assignment (`A, B = 1, 2`)
+    com%           comments that begin like a fragment of a sentence
+    doc%           docstrings of functions that begin like a fragment of a sentence
+    vrb%           docstrings of functions that begin with a verb (of three words or more)
     par1%          parameters of public functions that the docstring describes
     same%          module-level functions whose name is defined in three files or more
     wide%          lines of more than 100 columns
-    tok/l          tokens in a line of code
-    multi          assignments `a, b = x, y`, per 1000 lines
-    ifexp          conditional expressions, per 1000 lines
+
+Other columns:
+
+    files, lines   number of Python files, and of their lines
+    tok/l          mean number of tokens in a line of code
+    multi          assignments `a, b = x, y` per 1000 lines of code
+    ifexp          conditional expressions per 1000 lines of code
 """
 
 from __future__ import annotations
@@ -74,13 +79,13 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Share:
-    """One column of the table: 100 x part / whole, or 1000 x part / whole for rates.
+    """One column of the table: factor * part / whole.
 
     Attributes:
-        part, whole: names of counts.
-        factor: what the quotient is multiplied by.
-        limit: the goal of the project, None if it has none.
-        is_floor: whether the goal is a smallest value and not a largest one.
+        part, whole: keys of `FileMeasure.counts`, such as "comments fragment" and "comments".
+        factor: 100 for per cent, 1000 for a number per 1000 lines, 1 for a mean.
+        limit: the goal of the project. None for no goal.
+        is_floor: whether the share must be above the limit. Otherwise it must be below.
     """
 
     part: str
@@ -176,8 +181,9 @@ class FileMeasure:
         text: its source.
 
     Attributes:
-        counts: how often each thing occurs.
-        bare_names: how often each bare name occurs, as "kind: name".
+        counts: name of a count -> number. "locals" counts all local names, for example, and "locals
+            bare" the bare ones among them. `COLUMNS` has the other names.
+        bare_names: how often each bare name occurs. A key is "kind: name", such as "locals: least".
         module_functions: names of the functions at the top level.
     """
 
@@ -200,6 +206,7 @@ class FileMeasure:
                 self.module_functions.append(node.name)
 
     def _count_name(self, kind: str, name: str) -> None:
+        """Count a name of a kind: "functions", "parameters", "locals" or "private constants"."""
         self.counts[kind] += 1
         is_constant = kind == "private constants"
         if is_bare(name, is_constant=is_constant, is_function=kind == "functions"):
@@ -207,6 +214,7 @@ class FileMeasure:
             self.bare_names[f"{kind}: {name}"] += 1
 
     def _count_tokens(self, text: str) -> None:
+        """Count comments, tokens and lines of code. Docstrings and long texts are no code."""
         code_lines = set()
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
@@ -219,12 +227,14 @@ class FileMeasure:
         self.counts["code lines"] = len(code_lines)
 
     def _count_comment(self, comment: str) -> None:
+        """Count a comment, unless a program reads it or it has no words."""
         if MACHINE_COMMENT.match(comment) or not re.search(r"[A-Za-z]{2}", comment):
             return
         self.counts["comments"] += 1
         self.counts["comments fragment"] += first_word(comment) in FRAGMENT_STARTS
 
     def _count_constants(self, tree: ast.Module) -> None:
+        """Count the constants that the module assigns at its top level."""
         for node in tree.body:
             targets: list[ast.expr] = []
             if isinstance(node, ast.Assign):
@@ -239,6 +249,12 @@ class FileMeasure:
                         self._count_constant(name.id, is_tuple)
 
     def _count_constant(self, name: str, is_tuple: bool) -> None:
+        """Count a name that a module assigns, if it is written in capitals.
+
+        Args:
+            name: the name.
+            is_tuple: whether a tuple assignment defines it.
+        """
         if not name.strip("_") or name.upper() != name:
             return
         self.counts["constants"] += 1
@@ -247,6 +263,13 @@ class FileMeasure:
             self._count_name("private constants", name)
 
     def _count_definitions(self, node: ast.AST, is_public: bool, class_docstring: str) -> None:
+        """Count all functions inside a node.
+
+        Args:
+            node: a module, class, function or statement.
+            is_public: whether all classes around it are public, and no function is around it.
+            class_docstring: docstring of the class around it; empty without a class.
+        """
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef):
                 is_public_class = is_public and not child.name.startswith("_")
@@ -258,6 +281,7 @@ class FileMeasure:
                 self._count_definitions(child, is_public, class_docstring)
 
     def _count_function(self, node: FunctionNode, is_public: bool, class_docstring: str) -> None:
+        """Count the names and the docstring of a function. Arguments: see `_count_definitions`."""
         if not node.name.startswith("__"):
             self._count_name("functions", node.name)
         signature = node.args
@@ -279,6 +303,7 @@ class FileMeasure:
             self.counts["public parameters described"] += described
 
     def _count_docstring(self, docstring: str) -> None:
+        """Count a docstring by its first word."""
         self.counts["docs"] += 1
         self.counts["docs fragment"] += first_word(docstring) in FRAGMENT_STARTS
         if len(docstring.split()) >= 3:
@@ -286,6 +311,7 @@ class FileMeasure:
             self.counts["docs verb"] += first_word(docstring) in VERBS
 
     def _count_expressions(self, tree: ast.Module) -> None:
+        """Count conditional expressions, and assignments of several values to several names."""
         for node in ast.walk(tree):
             if isinstance(node, ast.IfExp):
                 self.counts["ifexp"] += 1
@@ -367,7 +393,11 @@ def missed_goals(counts: Counter[str]) -> list[str]:
 
 
 def count_points(counts: Counter[str]) -> float:
-    """Return the weighted number of places in a file that a rewrite would have to change."""
+    """Return the weighted number of places in a file that a rewrite would have to change.
+
+    The weights follow the effort of a rewrite: a name of a function or constant has more uses than
+    a local name.
+    """
     undescribed = counts["public parameters"] - counts["public parameters described"]
     return (
         2 * counts["functions bare"]

@@ -23,7 +23,14 @@ import workbench as wb
 
 
 def find_refusal(script: str) -> str | None:
-    """Ask SLURM whether it would accept a job. Returns its reason for refusing, or None."""
+    """Ask SLURM whether it would accept a job, without submitting it.
+
+    Args:
+        script: the script of the job.
+
+    Returns:
+        SLURM's reason for refusing the job. None if it would accept it.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".sbatch") as job:
         job.write(script)
         job.flush()
@@ -36,7 +43,7 @@ def find_refusal(script: str) -> str | None:
 
 
 def main() -> None:
-    """Read the options, then print one job or sweep."""
+    """Read the options, then print the script of one job or run the sweep."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -20,14 +20,16 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+from unittest import mock
 
 import workbench as wb
 from workbench.errors import CorruptFile, NotCertified, NotProven
@@ -156,31 +158,43 @@ def draw_certificate(
             rng, mechanism, pairs, rng.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"])
         )
     notion = rng.choice(notions)
-    ratios = [
-        Fraction(k * q[1], l * p[1]) for p, q in pairs for k, l in zip(p[0], q[0], strict=True) if l
-    ]
-    losses = [ratio for ratio in ratios if ratio > 1]
+    ratios = [ratio for p, q in pairs for ratio in list_ratios(p, q) if ratio > 1]
     if notion in {"pure", "metric"}:
-        at = (
-            draw_near_logarithm(rng, max(losses))
-            if losses and rng.random() < 0.8
-            else draw_rational(rng)
-        )
-        return make_certificate(mechanism, notion, epsilon or at)
-    at = (
-        draw_near_logarithm(rng, rng.choice(losses))
-        if losses and rng.random() < 0.6
-        else draw_rational(rng)
+        # The needed ε is the logarithm of the largest ratio.
+        if ratios and rng.random() < 0.8:
+            drawn_epsilon = draw_near_logarithm(rng, max(ratios))
+        else:
+            drawn_epsilon = draw_rational(rng)
+        return make_certificate(mechanism, notion, epsilon or drawn_epsilon)
+
+    # At the logarithm of a ratio, the excess of one outcome changes its sign.
+    if ratios and rng.random() < 0.6:
+        drawn_epsilon = draw_near_logarithm(rng, rng.choice(ratios))
+    else:
+        drawn_epsilon = draw_rational(rng)
+    epsilons = [drawn_epsilon] * len(pairs)
+    if epsilon:
+        epsilons = [pair_epsilon for _, pair_epsilon in epsilon]
+    needed_delta = max(
+        compute_delta(pair, notion, checker.read_rational(pair_epsilon, "epsilon"))
+        for pair, pair_epsilon in zip(pairs, epsilons, strict=True)
     )
-    budgets = [item[1] for item in epsilon] if epsilon else [at] * len(pairs)
-    reached = max(
-        compute_delta(pair, notion, checker.read_rational(value, "epsilon"))
-        for pair, value in zip(pairs, budgets, strict=True)
-    )
-    delta = (
-        "1" if rng.random() < 0.2 else draw_near(rng, min(max(reached, Fraction(0)), Fraction(1)))
-    )
-    return make_certificate(mechanism, notion, epsilon or at, delta)
+    delta = "1" if rng.random() < 0.2 else draw_near_probability(rng, needed_delta)
+    return make_certificate(mechanism, notion, epsilon or drawn_epsilon, delta)
+
+
+def list_ratios(p: Law, q: Law) -> list[Fraction]:
+    """Return P(i)/Q(i) of all outcomes with Q(i) > 0."""
+    weights_p, total_p = p
+    weights_q, total_q = q
+    return [
+        Fraction(k * total_q, l * total_p) for k, l in zip(weights_p, weights_q, strict=True) if l
+    ]
+
+
+def draw_near_probability(rng: random.Random, value: Fraction) -> str:
+    """Draw a number near a probability, which may lie slightly outside [0, 1]."""
+    return draw_near(rng, min(max(value, Fraction(0)), Fraction(1)))
 
 
 def draw_certificate_of_notion(
@@ -192,78 +206,129 @@ def draw_certificate_of_notion(
             mechanism, notion=notion, tradeoff=draw_tradeoff(rng, pairs)
         )
     if notion == "curve":
-        epsilons = {draw_rational(rng) for _ in range(rng.randrange(1, 4))}
-        reached = [
-            max(compute_delta(pair, "dp", checker.read_rational(text, "epsilon")) for pair in pairs)
-            for text in epsilons
-        ]
-        points = [
-            [text, draw_near(rng, min(max(at, Fraction(0)), Fraction(1)))]
-            for text, at in zip(epsilons, reached, strict=True)
-        ]
+        points = []
+        for text in {draw_rational(rng) for _ in range(rng.randrange(1, 4))}:
+            epsilon = checker.read_rational(text, "epsilon")
+            needed_delta = max(compute_delta(pair, "dp", epsilon) for pair in pairs)
+            points.append([text, draw_near_probability(rng, needed_delta)])
         return make_certificate_of_claim(mechanism, notion="curve", curve=points)
+
     order = rng.choice([Fraction(2), Fraction(3), Fraction(3, 2), Fraction(17)])
-    moments = [Laws(*(Distribution(law[0]) for law in pair)) for pair in pairs]
-    far = Fraction(1, 10 ** rng.choice([1, 3, 5] if notion == "zcdp" else [1, 3, 12, 40]))
+    laws_of_pairs = [Laws(*(Distribution(law[0]) for law in pair)) for pair in pairs]
     if notion == "renyi":
-        finite = [
-            ball_ends(loss.log_moment(order, 256))[0] / (order - 1)
-            for laws in moments
-            if (loss := PrivacyLoss(laws)).unmatched_outcome is None
-        ]
-        least = max(finite, default=Fraction(1))
+        needed = compute_renyi_epsilon(laws_of_pairs, order)
     elif notion == "gdp":
-        curves = [TradeOffCurve((a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps)
-                  for laws in moments]  # fmt: skip
-        needed = [
-            curve.mu_enclosure(vertex, 256)[0]
-            for curve in curves
-            if not curve.is_unbounded
-            for vertex in curve.vertices
-        ]
-        least = max(needed, default=Fraction(0))
+        needed = compute_gdp_mu(laws_of_pairs)
     else:
-        bounds = [ConcentratedLoss(laws) for laws in moments]
-        least = max(
-            (b.smallest_rho[0] for b in bounds if not b.is_unbounded and not b.is_same),
-            default=Fraction(0),
+        needed = compute_zcdp_rho(laws_of_pairs)
+    # Claims of zCDP that are tighter than 1e-5 would take both checkers too long.
+    exponents = [1, 3, 5] if notion == "zcdp" else [1, 3, 12, 40]
+    relative_step = Fraction(1, 10 ** rng.choice(exponents))
+    value = max(Fraction(0), needed * (1 + rng.choice([1, 1, -1]) * relative_step))
+    claim = {checker.PARAMETERS[notion][0]: str(value.limit_denominator(10**80))}
+    if notion == "renyi":
+        claim["alpha"] = str(order)
+    return make_certificate_of_claim(mechanism, notion=notion, **claim)
+
+
+def compute_renyi_epsilon(laws_of_pairs: list[Laws], order: Fraction) -> Fraction:
+    """Return about the ε that Rényi DP of an order needs, or 1 if it is infinite for all pairs."""
+    epsilons = []
+    for laws in laws_of_pairs:
+        loss = PrivacyLoss(laws)
+        if loss.unmatched_outcome is None:  # Otherwise the divergence is infinite.
+            low, _ = ball_ends(loss.log_moment(order, 256))
+            epsilons.append(low / (order - 1))
+    return max(epsilons, default=Fraction(1))
+
+
+def compute_gdp_mu(laws_of_pairs: list[Laws]) -> Fraction:
+    """Return about the μ that Gaussian DP needs, or 0 if it is infinite for all pairs."""
+    mus = []
+    for laws in laws_of_pairs:
+        curve = TradeOffCurve(
+            (a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps
         )
-    value = max(Fraction(0), least * (1 + rng.choice([1, 1, -1]) * far)).limit_denominator(10**80)
-    others = {"alpha": str(order)} if notion == "renyi" else {}
-    return make_certificate_of_claim(
-        mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others
-    )
+        if not curve.is_unbounded:
+            mus += [curve.mu_enclosure(vertex, 256)[0] for vertex in curve.vertices]
+    return max(mus, default=Fraction(0))
+
+
+def compute_zcdp_rho(laws_of_pairs: list[Laws]) -> Fraction:
+    """Return about the ρ that zCDP needs, or 0 if it is 0 or infinite for all pairs."""
+    rhos = []
+    for laws in laws_of_pairs:
+        loss = ConcentratedLoss(laws)
+        if not loss.is_unbounded and not loss.is_same:
+            rhos.append(loss.smallest_rho[0])
+    return max(rhos, default=Fraction(0))
 
 
 def draw_tradeoff(rng: random.Random, pairs: Pairs) -> list[list[str]]:
-    """Draw points of about the largest trade-off function that all pairs satisfy in both orders."""
+    """Draw points of about the largest trade-off function that all pairs satisfy in both orders.
+
+    Returns:
+        Points [α, β] as texts, with increasing α. Some are moved, or one is left out.
+    """
     errors = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
-    for (p, p_sum), (q, q_sum) in pairs:
-        tests = [sorted(rng.sample(range(len(p)), rng.randrange(len(p) + 1))) for _ in range(4)]
-        tests += [
-            [i for i in range(len(p)) if p[i] * q_sum * 8 > t * q[i] * p_sum]
-            for t in (1, 4, 8, 16, 64)
-        ]
-        errors += [
-            (1 - Fraction(sum(p[i] for i in s), p_sum), Fraction(sum(q[i] for i in s), q_sum))
-            for s in tests
-        ]
-    errors += [(b, a) for a, b in errors]
+    for pair in pairs:
+        errors += draw_test_errors(rng, *pair)
+    errors += [(beta, alpha) for alpha, beta in errors]
+    # The function ends at the first point with β = 0.
+    hull = lower_hull(errors)
+    points = [point for point in hull if point[1]]
+    points.append(next(point for point in hull if not point[1]))
+    texts = []
+    for alpha, beta in points:
+        is_moved = rng.random() < 0.3
+        texts.append([str(alpha), draw_near(rng, beta) if is_moved else str(beta)])
+    if rng.random() < 0.5 or len(texts) < 4:
+        return texts
+    return texts[:1] + texts[2:]
+
+
+def draw_test_errors(rng: random.Random, p: Law, q: Law) -> list[tuple[Fraction, Fraction]]:
+    """Return (type I error, type II error) of tests of P against Q.
+
+    A test is the set of outcomes at which P is accepted. Four tests are random, and five accept P
+    where the likelihood ratio P/Q is above a threshold.
+    """
+    weights_p, total_p = p
+    weights_q, total_q = q
+    size = len(weights_p)
+    tests = [sorted(rng.sample(range(size), rng.randrange(size + 1))) for _ in range(4)]
+    for threshold in (Fraction(1, 8), Fraction(1, 2), 1, 2, 8):
+        scaled_q = [threshold * weight * total_p for weight in weights_q]
+        accepted = [i for i in range(size) if weights_p[i] * total_q > scaled_q[i]]
+        tests.append(accepted)
+    errors = []
+    for outcomes in tests:
+        accepted_p = Fraction(sum(weights_p[i] for i in outcomes), total_p)
+        accepted_q = Fraction(sum(weights_q[i] for i in outcomes), total_q)
+        errors.append((1 - accepted_p, accepted_q))
+    return errors
+
+
+def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
+    """Return the corners of the lower convex hull of points (α, β), in increasing order of α."""
     hull: list[tuple[Fraction, Fraction]] = []
-    for alpha, beta in sorted(
-        {alpha: min(b for a, b in errors if a == alpha) for alpha, _ in errors}.items()
-    ):
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (alpha - hull[-1][0]) >= (
-            beta - hull[-1][1]
-        ) * (hull[-1][0] - hull[-2][0]):
+    for alpha in sorted({alpha for alpha, _ in points}):
+        beta = min(b for a, b in points if a == alpha)
+        while len(hull) > 1 and _is_above_chord(hull[-1], hull[-2], (alpha, beta)):
             hull.pop()
         hull.append((alpha, beta))
-    ends = [point for point in hull if point[1]] + [next(point for point in hull if not point[1])]
-    moved = [
-        [str(alpha), draw_near(rng, beta) if rng.random() < 0.3 else str(beta)]
-        for alpha, beta in ends
-    ]
-    return moved if rng.random() < 0.5 or len(moved) < 4 else moved[:1] + moved[2:]
+    return hull
+
+
+def _is_above_chord(
+    point: tuple[Fraction, Fraction],
+    left: tuple[Fraction, Fraction],
+    right: tuple[Fraction, Fraction],
+) -> bool:
+    """Return whether a point lies on or above the chord from a left to a right point."""
+    left_rise = (point[1] - left[1]) * (right[0] - point[0])
+    right_rise = (right[1] - point[1]) * (point[0] - left[0])
+    return left_rise >= right_rise
 
 
 def make_certificate_of_claim(mechanism: Data, **claim: Any) -> Data:
@@ -274,13 +339,16 @@ def make_certificate_of_claim(mechanism: Data, **claim: Any) -> Data:
 def compute_delta(pair: tuple[Law, Law], notion: str, epsilon: Fraction) -> Fraction:
     """Return the δ of a pair at ε: exact for "pdp", within 2^-400 for "dp"."""
     p, q = pair
+    weights_p, total_p = p
+    weights_q, total_q = q
     power = checker.Power(epsilon)
-    broken = checker.find_violations(p, q, power)
-    mass = Fraction(sum(p[0][i] for i in broken), p[1])
+    violations = checker.find_violations(p, q, power)
+    violating_mass = Fraction(sum(weights_p[i] for i in violations), total_p)
     if notion == "pdp":
-        return mass
+        return violating_mass
+    # e^ε is about low / 2^w.
     low, _, w = power.bounds(3)
-    return mass - Fraction(sum(q[0][i] for i in broken) * low, q[1] << w)
+    return violating_mass - Fraction(sum(weights_q[i] for i in violations) * low, total_q << w)
 
 
 def read_law(row: Data) -> Law:
@@ -295,9 +363,8 @@ def read_masses(row: Data) -> list[Fraction]:
 
 
 def draw_noise(rng: random.Random) -> Data:
-    """Draw additive noise on a group, sometimes with a budget for each difference and a loss."""
+    """Draw additive noise on a group, sometimes with an ε for each difference and a loss."""
     sizes = rng.choice([[2], [3], [5], [8], [2, 3], [1, 4], [2, 2, 2]])
-    n = math.prod(sizes)
     points = [[part * rng.choice([1, -1]) for part in point] for point in _list_points(sizes)[1:]]
     shifts = rng.sample(points, rng.randrange(1, min(3, len(points)) + 1))
     mechanism = {
@@ -306,92 +373,121 @@ def draw_noise(rng: random.Random) -> Data:
         "shifts": shifts,
         "directed": rng.random() < 0.5,
     }
-    mechanism |= draw_row(rng, n, full=rng.random() < 0.7)
+    mechanism |= draw_row(rng, math.prod(sizes), full=rng.random() < 0.7)
     epsilon = None
     if rng.random() < 0.3:
-        found: dict[tuple[int, ...], Fraction] = {}
-        for shift in shifts:
-            label = tuple(part % size for part, size in zip(shift, sizes, strict=True))
-            back = tuple(-part % size for part, size in zip(shift, sizes, strict=True))
-            value = Fraction(rng.randrange(0, 60), 20)
-            for key in {label} if mechanism["directed"] else {label, back}:
-                found[key] = found.get(key, value)
-        epsilon = [[list(label), str(value)] for label, value in sorted(found.items())]
-    f = read_law(mechanism)
+        epsilon = _draw_epsilon_of_differences(rng, mechanism)
     data = draw_certificate(
         rng, mechanism, list_pairs(mechanism), ["pdp", "dp", "pure", "metric"], epsilon
     )
     if rng.random() < 0.5:
-        name = rng.choice(
-            [
-                "error-rate",
-                "squared",
-                "eta-squared",
-                "circular-squared",
-                "own-loss",
-                "prior-squared",
-            ]
-        )
-        weights = f[0]
-        losses = None if name == "error-rate" else _draw_losses(rng, name, sizes)
-        value = (
-            Fraction(sum(weights) - weights[0]) if losses is None else _dot_product(losses, weights)
-        )
-        data["objective"] = {
-            "name": name,
-            "value": _draw_claimed_value(rng, value / sum(weights)),
-            "losses": None if losses is None else [*map(str, losses)],
-        }
+        data["objective"] = _draw_noise_objective(rng, mechanism)
     return data
+
+
+def _draw_epsilon_of_differences(rng: random.Random, mechanism: Data) -> list[Any]:
+    """Draw pairs [difference, ε] for the differences of noise, sorted as files state them."""
+    sizes = mechanism["sizes"]
+    epsilons: dict[tuple[int, ...], Fraction] = {}
+    for shift in mechanism["shifts"]:
+        label = tuple(part % size for part, size in zip(shift, sizes, strict=True))
+        reverse_label = tuple(-part % size for part, size in zip(shift, sizes, strict=True))
+        epsilon = Fraction(rng.randrange(0, 60), 20)
+        # A difference may occur in several shifts. Its first ε counts.
+        epsilons.setdefault(label, epsilon)
+        if not mechanism["directed"]:
+            epsilons.setdefault(reverse_label, epsilon)
+    return [[list(label), str(epsilon)] for label, epsilon in sorted(epsilons.items())]
+
+
+def _draw_noise_objective(rng: random.Random, mechanism: Data) -> Data:
+    """Draw a named loss of noise, with its expected value or a number near it."""
+    names = [
+        "error-rate",
+        "squared",
+        "eta-squared",
+        "circular-squared",
+        "own-loss",
+        "prior-squared",
+    ]
+    name = rng.choice(names)
+    weights, total = read_law(mechanism)
+    if name == "error-rate":
+        value = 1 - Fraction(weights[0], total)
+        return {"name": name, "value": _draw_claimed_value(rng, value), "losses": None}
+    losses = _draw_losses(rng, name, mechanism["sizes"])
+    value = _dot_product(losses, weights) / total
+    return {
+        "name": name,
+        "value": _draw_claimed_value(rng, value),
+        "losses": [*map(str, losses)],
+    }
 
 
 def draw_channel(rng: random.Random) -> Data:
-    """Draw a finite channel, sometimes with a budget for each pair, a bias and a loss."""
-    count, n = rng.randrange(2, 5), rng.randrange(1, 5)
-    rows = [draw_row(rng, n, full=rng.random() < 0.7) for _ in range(count)]
+    """Draw a finite channel, sometimes with an ε for each pair, a bias and a loss."""
+    row_count = rng.randrange(2, 5)
+    output_count = rng.randrange(1, 5)
+    rows = [draw_row(rng, output_count, full=rng.random() < 0.7) for _ in range(row_count)]
     if rng.random() < 0.2:
         rows[1] = deepcopy(rows[0])
-    pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
-    pairs = sorted(rng.sample(pairs, rng.randrange(1, len(pairs) + 1)))
-    epsilon = (
-        [[pair, str(Fraction(rng.randrange(0, 60), 20))] for pair in pairs]
-        if rng.random() < 0.3
-        else None
-    )
-    compared = [(read_law(rows[i]), read_law(rows[j])) for i, j in pairs]
+    all_pairs = _list_ordered_pairs(row_count)
+    pairs = sorted(rng.sample(all_pairs, rng.randrange(1, len(all_pairs) + 1)))
+    epsilon = None
+    if rng.random() < 0.3:
+        epsilon = [[pair, str(Fraction(rng.randrange(0, 60), 20))] for pair in pairs]
+    laws_of_pairs = [(read_law(rows[i]), read_law(rows[j])) for i, j in pairs]
     mechanism = {"kind": "channel", "rows": rows, "pairs": pairs}
-    data = draw_certificate(rng, mechanism, compared, ["pdp", "dp", "pure", "metric"], epsilon)
-    laws = [*map(read_masses, rows)]
-    outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3])) for _ in range(n)]
+    data = draw_certificate(rng, mechanism, laws_of_pairs, ["pdp", "dp", "pure", "metric"], epsilon)
+    outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3])) for _ in range(output_count)]
     if rng.random() < 0.4:
-        inputs = [Fraction(rng.randrange(-20, 20), 2) for _ in range(count)]
-        worst = max(
-            abs(_dot_product(law, outputs) - y) for law, y in zip(laws, inputs, strict=True)
-        )
-        data["bias"] = {
-            "outputs": [*map(str, outputs)],
-            "inputs": [*map(str, inputs)],
-            "worst": str(worst),
-        }
+        inputs = [Fraction(rng.randrange(-20, 20), 2) for _ in range(row_count)]
+        data["bias"] = _make_bias(rows, outputs, inputs)
     if rng.random() < 0.5:
-        labels = [
-            Fraction(rng.randrange(-9, 9), rng.choice([1, 4])) for _ in range(rng.randrange(1, 5))
-        ]
-        prior = [Fraction(rng.randrange(0, 9), 7) for _ in labels]
-        prior[-1] += 1
-        at = [rng.randrange(count) for _ in labels]
-        name = rng.choice(
-            ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "huber:2e-1"]
-        )
-        total = sum(
-            p * _dot_product(laws[k], [_compute_loss(name, o - y) for o in outputs])
-            for y, p, k in zip(labels, prior, at, strict=True)
-        )
-        data["objective"] = {
-            "name": name, "value": _draw_claimed_value(rng, total / sum(prior)), "labels": [*map(str, labels)],
-            "prior": [*map(str, prior)], "outputs": [*map(str, outputs)], "rows": at,
-        }  # fmt: skip
+        data["objective"] = _draw_channel_objective(rng, rows, outputs)
     return data
+
+
+def _list_ordered_pairs(count: int) -> list[list[int]]:
+    """Return all pairs [i, j] of different integers below a number."""
+    return [[i, j] for i in range(count) for j in range(count) if i != j]
+
+
+def _make_bias(rows: list[Data], outputs: list[Fraction], inputs: list[Fraction]) -> Data:
+    """Return the entry "bias" of a file, with the exact bias of rows at their inputs."""
+    biases = [
+        abs(_dot_product(read_masses(row), outputs) - x)
+        for row, x in zip(rows, inputs, strict=True)
+    ]
+    return {
+        "outputs": [*map(str, outputs)],
+        "inputs": [*map(str, inputs)],
+        "worst": str(max(biases)),
+    }
+
+
+def _draw_channel_objective(rng: random.Random, rows: list[Data], outputs: list[Fraction]) -> Data:
+    """Draw labels, their prior and rows, and a loss with its expected value or a number near it."""
+    label_count = rng.randrange(1, 5)
+    labels = [Fraction(rng.randrange(-9, 9), rng.choice([1, 4])) for _ in range(label_count)]
+    prior = [Fraction(rng.randrange(0, 9), 7) for _ in labels]
+    prior[-1] += 1  # The prior is not 0.
+    row_of_label = [rng.randrange(len(rows)) for _ in labels]
+    name = rng.choice(
+        ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "huber:2e-1"]
+    )
+    total = Fraction(0)
+    for label, weight, k in zip(labels, prior, row_of_label, strict=True):
+        losses = [_compute_loss(name, output - label) for output in outputs]
+        total += weight * _dot_product(read_masses(rows[k]), losses)
+    return {
+        "name": name,
+        "value": _draw_claimed_value(rng, total / sum(prior)),
+        "labels": [*map(str, labels)],
+        "prior": [*map(str, prior)],
+        "outputs": [*map(str, outputs)],
+        "rows": row_of_label,
+    }
 
 
 def draw_range(rng: random.Random) -> Data:
@@ -400,122 +496,154 @@ def draw_range(rng: random.Random) -> Data:
     It is a channel on cells, sometimes without a pair that it needs, or the mechanism
     "nearest-outputs".
     """
+    end_count = rng.randrange(3, 6)
     ends = sorted(
-        {
-            Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3]))
-            for _ in range(rng.randrange(3, 6))
-        }
+        {Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3])) for _ in range(end_count)}
     )
+    notions = ["pdp", "dp", "pure"]
     if len(ends) < 3 or rng.random() < 0.5:
-        outputs = sorted(Fraction(rng.randrange(-20, 20), 2) for _ in range(rng.randrange(2, 7)))
-        data = {"kind": "nearest-outputs", "ends": [str(outputs[0] - 1), str(outputs[-1] + rng.randrange(2))],
-                "outputs": [*map(str, outputs)], "own": rng.randrange(1, len(outputs)),
-                "odds": str(1 + Fraction(rng.randrange(60), 20)), "steps": rng.randrange(1, 9),
-                "direct": str(rng.choice([Fraction(0), Fraction(rng.randrange(8), 20)]))}  # fmt: skip
-        return draw_certificate(rng, data, list_pairs(data), ["pdp", "dp", "pure"])
-    at_ends, reach = (
-        rng.random() < 0.5,
-        Fraction(rng.randrange(1, 40), rng.choice([1, 2, 3])),
-    )
-    count, n = len(ends) - (not at_ends), rng.randrange(1, 4)
-    pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
+        mechanism = _draw_nearest_outputs(rng)
+        return draw_certificate(rng, mechanism, list_pairs(mechanism), notions)
+    # The channel has a row for each end, or one for each cell between two ends.
+    has_rows_at_ends = rng.random() < 0.5
+    sensitivity = Fraction(rng.randrange(1, 40), rng.choice([1, 2, 3]))
+    row_count = len(ends) if has_rows_at_ends else len(ends) - 1
+    output_count = rng.randrange(1, 4)
+    pairs = _list_ordered_pairs(row_count)
     if rng.random() < 0.7:
         pairs = [[i, j] for i, j in pairs if abs(i - j) < 3 or rng.random() < 0.8]
-    rows = [draw_row(rng, n, full=rng.random() < 0.8) for _ in range(count)]
-    outputs = [str(Fraction(rng.randrange(-20, 20), 2)) for _ in range(n)]
-    data = {"kind": "range", "ends": [*map(str, ends)], "sensitivity": str(reach), "at_ends": at_ends,
-            "outputs": outputs, "channel": {"kind": "channel", "rows": rows, "pairs": pairs}}  # fmt: skip
-    return draw_certificate(rng, data, list_pairs(data["channel"]), ["pdp", "dp", "pure"])
+    rows = [draw_row(rng, output_count, full=rng.random() < 0.8) for _ in range(row_count)]
+    mechanism = {
+        "kind": "range",
+        "ends": [*map(str, ends)],
+        "sensitivity": str(sensitivity),
+        "at_ends": has_rows_at_ends,
+        "outputs": [str(Fraction(rng.randrange(-20, 20), 2)) for _ in range(output_count)],
+        "channel": {"kind": "channel", "rows": rows, "pairs": pairs},
+    }
+    return draw_certificate(rng, mechanism, list_pairs(mechanism["channel"]), notions)
+
+
+def _draw_nearest_outputs(rng: random.Random) -> Data:
+    """Draw a mechanism on a range whose outputs are likelier if they are near the answer."""
+    output_count = rng.randrange(2, 7)
+    outputs = sorted(Fraction(rng.randrange(-20, 20), 2) for _ in range(output_count))
+    return {
+        "kind": "nearest-outputs",
+        "ends": [str(outputs[0] - 1), str(outputs[-1] + rng.randrange(2))],
+        "outputs": [*map(str, outputs)],
+        "own": rng.randrange(1, len(outputs)),
+        "odds": str(1 + Fraction(rng.randrange(60), 20)),
+        "steps": rng.randrange(1, 9),
+        "direct": str(rng.choice([Fraction(0), Fraction(rng.randrange(8), 20)])),
+    }
 
 
 def draw_quantizer(rng: random.Random) -> Data:
     """Draw a quantizer of real inputs, sometimes with continuous laws and with its bias."""
     notion = rng.choice(["pdp", "pdp", "dp", "pure", "metric"])
-    pieces, m, widths = rng.randrange(1, 4), rng.randrange(1, 5), (1, 3, 3, 8, 60, 300)
-    crossing = (
-        notion == "pdp" and rng.random() < 0.7
-    )  # three outcomes and a small ε: the supremum is often inside
-    if crossing:
-        pieces, m, widths = rng.randrange(1, 3), rng.randrange(3, 6), (2, 3)
-    knots = sorted(Fraction(k, 4) for k in rng.sample(range(-20, 20), pieces + 1))
-    ends = [draw_row(rng, m, full=rng.random() < 0.8, widths=widths) for _ in range(2 * pieces)]
-    if rng.random() < 0.5:
-        for k in range(1, pieces):
+    piece_count = rng.randrange(1, 4)
+    output_count = rng.randrange(1, 5)
+    bit_counts: tuple[int, ...] = (1, 3, 3, 8, 60, 300)
+    # With three outputs, few bits and a small ε, the needed δ of PDP is often largest between two
+    # knots.
+    is_largest_inside = notion == "pdp" and rng.random() < 0.7
+    if is_largest_inside:
+        piece_count = rng.randrange(1, 3)
+        output_count = rng.randrange(3, 6)
+        bit_counts = (2, 3)
+    knots = sorted(Fraction(k, 4) for k in rng.sample(range(-20, 20), piece_count + 1))
+    ends = [
+        draw_row(rng, output_count, full=rng.random() < 0.8, widths=bit_counts)
+        for _ in range(2 * piece_count)
+    ]
+    is_continuous = rng.random() < 0.5
+    if is_continuous:
+        for k in range(1, piece_count):
             ends[2 * k] = ends[2 * k - 1]
-    outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 3])) for _ in range(m)]
+    outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 3])) for _ in range(output_count)]
     mechanism = {
         "kind": "quantizer",
         "knots": [*map(str, knots)],
         "outputs": [*map(str, outputs)],
         "ends": ends,
     }
-    places = [x for k in range(pieces) for x in (knots[k], knots[k + 1])]
-    laws = [*map(read_masses, ends)]
     if notion == "metric":
-        slopes = [Fraction(0)] + [
-            abs(x - y) / ((places[k + 1] - places[k]) * min(x, y))
-            for k in range(0, 2 * pieces, 2)
-            for x, y in zip(laws[k], laws[k + 1], strict=True)
-            if min(x, y)
-        ]
-        data = make_certificate(mechanism, notion, draw_near(rng, max(slopes)))
+        needed_epsilon = compute_largest_slope(knots, ends)
+        data = make_certificate(mechanism, notion, draw_near(rng, needed_epsilon))
     elif notion == "pdp":
-        epsilon = rng.choice(
-            ["0", "0.05", "1/10", "0.3"] if crossing else ["0", draw_rational(rng, 2)]
-        )
+        epsilons = ["0", "0.05", "1/10", "0.3"]
+        if not is_largest_inside:
+            epsilons = ["0", draw_rational(rng, 2)]
+        epsilon = rng.choice(epsilons)
         audit = wb.audit(mechanism_from_dict(mechanism), checker.read_rational(epsilon, "epsilon"))
-        reached = audit.worst_result("pdp").measurement.tight_enclosure()[1]
+        _, needed_delta = audit.worst_result("pdp").measurement.tight_enclosure()
         data = make_certificate(
-            mechanism, notion, epsilon, draw_near(rng, min(reached, Fraction(1)))
+            mechanism, notion, epsilon, draw_near(rng, min(needed_delta, Fraction(1)))
         )
     else:
-        pairs = [(read_law(one), read_law(two)) for one in ends for two in ends]
-        data = draw_certificate(rng, mechanism, pairs, [notion])
+        laws = [*map(read_law, ends)]
+        data = draw_certificate(rng, mechanism, [(p, q) for p in laws for q in laws], [notion])
     if rng.random() < 0.6:
-        worst = max(
-            abs(_dot_product(law, outputs) - x) for law, x in zip(laws, places, strict=True)
-        )
-        data["bias"] = {
-            "outputs": mechanism["outputs"],
-            "inputs": [*map(str, places)],
-            "worst": str(worst),
-        }
+        end_inputs = [knot for piece in pairwise(knots) for knot in piece]
+        data["bias"] = _make_bias(ends, outputs, end_inputs)
     return data
+
+
+def compute_largest_slope(knots: list[Fraction], ends: list[Data]) -> Fraction:
+    """Return the ε that metric privacy of a quantizer needs if no probability is 0.
+
+    It is the largest |p'| / p of a probability p that is affine between two knots.
+
+    Args:
+        knots: the knots.
+        ends: rows at both ends of each interval between two knots.
+    """
+    slopes = [Fraction(0)]
+    for k, (low, high) in enumerate(pairwise(knots)):
+        left_masses = read_masses(ends[2 * k])
+        right_masses = read_masses(ends[2 * k + 1])
+        for left, right in zip(left_masses, right_masses, strict=True):
+            if min(left, right):
+                slopes.append(abs(left - right) / ((high - low) * min(left, right)))
+    return max(slopes)
 
 
 def draw_line_noise(rng: random.Random, *, real: bool = False) -> Data:
     """Draw noise on integers or reals, with or without clamps and tails, and sometimes its loss."""
-    count = rng.randrange(1, 9)
-    data = {
-        "first": rng.randrange(-count, 2), "period": rng.randrange(1, count + 1),
-        "ratio": rng.choice(["0", "0", "1/2", "0.3", "0.99", "2/7"]), **draw_row(rng, count, widths=(1, 3, 8, 60)),
-    }  # fmt: skip
-    reach = rng.randrange(1, 4)
+    weight_count = rng.randrange(1, 9)
+    mechanism = {
+        "first": rng.randrange(-weight_count, 2),
+        "period": rng.randrange(1, weight_count + 1),
+        "ratio": rng.choice(["0", "0", "1/2", "0.3", "0.99", "2/7"]),
+        **draw_row(rng, weight_count, widths=(1, 3, 8, 60)),
+    }
+    largest_shift = rng.randrange(1, 4)
     if not real and rng.random() < 0.5:
-        ends = [low := rng.randrange(-2, 3), low + reach + rng.randrange(0, 4)]
-        clamp = ends if rng.random() < 0.5 else None
-        data |= {"kind": "integer-noise", "sensitivity": reach, "clamp": clamp}
+        low = rng.randrange(-2, 3)
+        high = low + largest_shift + rng.randrange(0, 4)
+        clamp = [low, high] if rng.random() < 0.5 else None
+        mechanism |= {"kind": "integer-noise", "sensitivity": largest_shift, "clamp": clamp}
     else:
-        around = data["first"] <= 0 <= data["first"] + count - 1
-        atom = rng.choice(["0", "1", "5/3"]) if around else "0"
-        data |= {
+        # A point mass at 0 needs weights around 0.
+        has_zero = mechanism["first"] <= 0 <= mechanism["first"] + weight_count - 1
+        point_mass = rng.choice(["0", "1", "5/3"]) if has_zero else "0"
+        mechanism |= {
             "kind": "real-noise",
             "sensitivity": "7/2",
             "grid": "0.25",
-            "steps": reach,
-            "atom": atom,
+            "steps": largest_shift,
+            "atom": point_mass,
         }
-    made = checker.READERS[data["kind"]](data)
-    found = draw_certificate(rng, data, list_pairs(data), ["pure", "dp", "pdp"])
-    if not made.clamp and rng.random() < 0.4:
+    checker_mechanism = checker.READERS[mechanism["kind"]](mechanism)
+    data = draw_certificate(rng, mechanism, list_pairs(mechanism), ["pure", "dp", "pdp"])
+    if not checker_mechanism.clamp and rng.random() < 0.4:
+        # The checker refuses a loss if a tail contains 0.
         with suppress(checker.Refused):
             name = rng.choice(["absolute", "squared"])
-            found["objective"] = {
-                "name": name,
-                "value": str(checker.compute_line_loss(name, None, made)),
-                "losses": None,
-            }
-    return found
+            value = checker.compute_line_loss(name, None, checker_mechanism)
+            data["objective"] = {"name": name, "value": str(value), "losses": None}
+    return data
 
 
 def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
@@ -523,40 +651,44 @@ def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
 
     def generate(rng: random.Random) -> Data:
         data = rng.choice([draw_noise, draw_channel, draw_line_noise])(rng)
-        return data | {
-            "claim": draw_certificate_of_notion(
-                rng, data["mechanism"], list_pairs(data["mechanism"]), notion
-            )["claim"]
-        }
+        mechanism = data["mechanism"]
+        other_data = draw_certificate_of_notion(rng, mechanism, list_pairs(mechanism), notion)
+        return data | {"claim": other_data["claim"]}
 
     return generate
 
 
 def list_pairs(mechanism: Data) -> Pairs:
-    """Return the laws of each pair of neighbours of noise or a channel."""
-    made = checker.READERS[mechanism["kind"]](mechanism)
+    """Return the laws of each pair of neighbours of noise or a channel, as the checker reads it."""
+    read = checker.READERS[mechanism["kind"]](mechanism)
     if mechanism["kind"] == "noise":
-        (f,) = made.laws
-        return [
-            (f, (tuple(checker.shift_values(f[0], made.sizes, label)), f[1]))
-            for label in made.labels
-        ]
+        ((weights, total),) = read.laws
+        pairs = []
+        for difference in read.labels:
+            shifted_weights = tuple(checker.shift_values(weights, read.sizes, difference))
+            pairs.append(((weights, total), (shifted_weights, total)))
+        return pairs
     if mechanism["kind"] in ("channel", "nearest-outputs"):
-        return [(made.laws[i], made.laws[j]) for i, j in made.labels]
-    if made.clamp:
-        rows = [
-            made.line.clamped_law(made.clamp[0] - q, made.clamp[1] - q)
-            for q in range(made.clamp[0], made.clamp[1] + 1)
-        ]
-        return [(rows[i], rows[j]) for i, j in made.labels]
-    return [made.line.laws_at_shift(*label) for label in made.labels]
+        return [(read.laws[i], read.laws[j]) for i, j in read.labels]
+    if read.clamp:
+        low, high = read.clamp
+        laws = [read.line.clamped_law(low - q, high - q) for q in range(low, high + 1)]
+        return [(laws[i], laws[j]) for i, j in read.labels]
+    return [read.line.laws_at_shift(*label) for label in read.labels]
 
 
 # Kind of a case -> function that draws a certificate.
 GENERATORS: dict[str, Callable[[random.Random], Data]] = {
-    "noise": draw_noise, "channel": draw_channel, "quantizer": draw_quantizer, "line": draw_line_noise,
-    "real noise": partial(draw_line_noise, real=True), "range": draw_range, "renyi": make_notion_generator("renyi"), "zcdp": make_notion_generator("zcdp"), "gdp": make_notion_generator("gdp"),
-}  # fmt: skip
+    "noise": draw_noise,
+    "channel": draw_channel,
+    "quantizer": draw_quantizer,
+    "line": draw_line_noise,
+    "real noise": partial(draw_line_noise, real=True),
+    "range": draw_range,
+    "renyi": make_notion_generator("renyi"),
+    "zcdp": make_notion_generator("zcdp"),
+    "gdp": make_notion_generator("gdp"),
+}
 
 
 def _list_points(sizes: list[int]) -> list[tuple[int, ...]]:
@@ -623,20 +755,18 @@ ODD_VALUES: list[Any] = [
 
 def list_paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value inside a JSON value. For {"a": [5]}: ("a",) and ("a", 0)."""
-    found = [path] if path else []
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, item in items:
-        found += list_paths(item, (*path, key))
-    return found
+    paths = [path] if path else []
+    entries: Any = ()
+    if isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    for key, entry in entries:
+        paths += list_paths(entry, (*path, key))
+    return paths
 
 
-def get_value(value: Any, path: tuple[Any, ...]) -> Any:
+def get_value(value: Any, path: Sequence[Any]) -> Any:
     """Return the value at a path."""
     for key in path:
         value = value[key]
@@ -644,10 +774,15 @@ def get_value(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def mutate(rng: random.Random, data: Data) -> Data:
-    """Return a certificate with one random change."""
+    """Return a copy of a certificate with one random change.
+
+    The change is an odd value, a value from another place, another character in a text, another
+    list, another weight, a number plus or minus 1, a renamed key, or another claim.
+    """
     data = deepcopy(data)
     path = rng.choice(list_paths(data))
-    parent, key = get_value(data, path[:-1]), path[-1]
+    parent = get_value(data, path[:-1])
+    key = path[-1]
     old = parent[key]
     action = rng.randrange(7)
     if action == 0:
@@ -660,18 +795,18 @@ def mutate(rng: random.Random, data: Data) -> Data:
         parent[key] = old[:k] + middle + old[k + 1 :]
     elif action == 3 and isinstance(old, list) and old:
         k = rng.randrange(len(old))
-        rng.choice(
-            [
-                lambda: old.pop(k),
-                lambda: old.insert(k, deepcopy(old[k])),
-                lambda: rng.shuffle(old),
-            ]
-        )()
+        list_action = rng.choice(["remove", "repeat", "shuffle"])
+        if list_action == "remove":
+            old.pop(k)
+        elif list_action == "repeat":
+            old.insert(k, deepcopy(old[k]))
+        else:
+            rng.shuffle(old)
     elif action == 4:
         rows = [
-            get_value(data, spot[:-1])
-            for spot in list_paths(data)
-            if spot[-1] == "total" and spot[0] == "mechanism"
+            get_value(data, row_path)
+            for *row_path, name in list_paths(data)
+            if name == "total" and row_path and row_path[0] == "mechanism"
         ]
         if rows:
             _change_weights(rng, rng.choice(rows))
@@ -686,12 +821,15 @@ def mutate(rng: random.Random, data: Data) -> Data:
 
 def _change_weights(rng: random.Random, law: Data) -> None:
     """Change a weight of a row, and its total."""
-    weights = [
-        int(str(k), 16) for k in law["weights"] if isinstance(k, str) and k.startswith("0x")
-    ] or [1]
+    # An earlier change may have replaced a weight by something else.
+    texts = [text for text in law["weights"] if isinstance(text, str) and text.startswith("0x")]
+    weights = [int(text, 16) for text in texts] or [1]
     k = rng.randrange(len(weights))
     weights[k] = max(0, weights[k] + rng.choice([1, -1, 5, -weights[k]]))
-    law |= make_row(weights if rng.random() < 0.9 else [2 * k for k in weights])
+    if rng.random() >= 0.9:
+        # Files must state weights without a common factor.
+        weights = [2 * weight for weight in weights]
+    law |= make_row(weights)
 
 
 def _change_claim(rng: random.Random, data: Data) -> None:
@@ -708,7 +846,8 @@ def _change_claim(rng: random.Random, data: Data) -> None:
 
 def damage(rng: random.Random, content: bytes) -> bytes:
     """Return a file with bytes removed, replaced or inserted."""
-    k, length = rng.randrange(len(content)), rng.randrange(1, 20)
+    k = rng.randrange(len(content))
+    length = rng.randrange(1, 20)
     extra = bytes(
         rng.choice(b'0123456789abcdefx",:[]{}-/. \n\\u\xff') for _ in range(rng.randrange(4))
     )
@@ -762,17 +901,15 @@ def count_checker_work(data: Data) -> int:
     unit_counts: list[int] = []
     original_count_work = checker.count_work
 
-    def note_and_refuse(*args: Any) -> Any:
+    def count_and_refuse(*args: Any) -> Any:
         unit_counts.append(original_count_work(*args))
-        return checker.MAX_WORK_UNITS + 1  # So that the file is refused before the proof.
+        return checker.MAX_WORK_UNITS + 1  # The file is then refused before the proof.
 
-    checker.count_work = note_and_refuse
-    try:
+    with (
+        mock.patch.object(checker, "count_work", count_and_refuse),
+        suppress(checker.Refused),
+    ):
         checker.prove_statement(json.loads(json.dumps(data)))
-    except checker.Refused:
-        pass
-    finally:
-        checker.count_work = original_count_work
     return unit_counts[0]
 
 
@@ -822,14 +959,13 @@ def compare_checkers(count: int, seed: int, folder: Path, kind: str | None = Non
 
 def _require_same_work(path: Path, units: int, content: bytes) -> None:
     """Require that both accept a file with this limit of work units, and refuse it with one less."""
-    for limit, expected in ((units, "proven"), (units - 1, "too large")):
-        saved_limits = audit_work.MAX_WORK_UNITS, checker.MAX_WORK_UNITS
-        audit_work.MAX_WORK_UNITS = checker.MAX_WORK_UNITS = limit
-        try:
+    for limit, verdict in ((units, "proven"), (units - 1, "too large")):
+        with (
+            mock.patch.object(audit_work, "MAX_WORK_UNITS", limit),
+            mock.patch.object(checker, "MAX_WORK_UNITS", limit),
+        ):
             verdicts = decide_by_both(path)
-            assert verdicts == (expected, expected), f"limit {limit}: {content.decode()}"
-        finally:
-            audit_work.MAX_WORK_UNITS, checker.MAX_WORK_UNITS = saved_limits
+        assert verdicts == (verdict, verdict), f"limit {limit}: {content.decode()}"
 
 
 def compare_all(count: int = 10_000, seed: int = 1) -> None:

@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "check_formula.py"
 COUNTS = wb.FiniteQuery("0..3", max_shift=1)
 
+# Questions and options of `wb.formula`, of every family, notion and kind of loss.
 QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (COUNTS, {"loss": "absolute"}),
     (COUNTS, {"loss": "squared", "delta": "0..1"}),
@@ -65,6 +66,7 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
+# The checker is a program and not part of a package, so it is imported from its file.
 _SPEC = importlib.util.spec_from_file_location("check_formula", TOOL)
 assert _SPEC is not None
 assert _SPEC.loader is not None
@@ -73,12 +75,16 @@ _SPEC.loader.exec_module(CHECKER)
 
 
 @cache
-def make_file(*, is_delta_free: bool) -> Any:
-    """Return the JSON object of a formula in ε and δ, or in ε at δ = 1/20."""
+def _make_saved_formula(*, is_delta_free: bool) -> Any:
     formula = wb.formula(
         COUNTS, loss="squared", epsilon="0.5..3", delta="0..1" if is_delta_free else "1/20"
     )
     return json.loads(json.dumps(formula.to_dict() | formula.proof()))
+
+
+def make_file(*, is_delta_free: bool) -> Any:
+    """Return a new JSON object of a formula in ε and δ, or in ε at δ = 1/20."""
+    return copy.deepcopy(_make_saved_formula(is_delta_free=is_delta_free))
 
 
 def run_checker(path: Path) -> subprocess.CompletedProcess[str]:
@@ -175,14 +181,13 @@ def _widen_region(data: Any) -> None:
 def test_a_change_of_the_proof_makes_a_file_false(
     change: Callable[[Any], None], is_delta_free: bool, tmp_path: Path
 ) -> None:
-    (path,) = wb.formula(COUNTS, loss="squared", delta="0..1" if is_delta_free else "1/20").save(
-        tmp_path / "f.json"
-    )
+    formula = wb.formula(COUNTS, loss="squared", delta="0..1" if is_delta_free else "1/20")
+    (path,) = formula.save(tmp_path / "f.json")
     data = json.loads(path.read_text())
-    changed = copy.deepcopy(data)
-    change(changed)
-    assert changed != data
-    path.write_text(json.dumps(changed))
+    changed_data = copy.deepcopy(data)
+    change(changed_data)
+    assert changed_data != data
+    path.write_text(json.dumps(changed_data))
     process = run_checker(path)
     assert process.returncode == 1, process.stdout
     assert "false" in process.stdout
@@ -224,8 +229,9 @@ def test_a_changed_quantizer_is_not_proven(change: Callable[[Any], None], tmp_pa
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    assert run_checker(path).returncode in (1, 2)
-    assert "proven" not in run_checker(path).stdout
+    process = run_checker(path)
+    assert process.returncode in (1, 2)
+    assert "proven" not in process.stdout
 
 
 def _make_change(*path: Any) -> Callable[[Any], None]:
@@ -284,7 +290,7 @@ CHANGES_OF_SHOWN_PART: list[Callable[[Any], None]] = [
 def test_a_change_of_the_shown_part_is_refused(
     change: Callable[[Any], None], is_delta_free: bool
 ) -> None:
-    data = copy.deepcopy(make_file(is_delta_free=is_delta_free))
+    data = make_file(is_delta_free=is_delta_free)
     assert CHECKER.prove_statement(data).startswith("best channel, squared loss")
     change(data)
     with pytest.raises(CHECKER.Refused):
@@ -293,35 +299,43 @@ def test_a_change_of_the_shown_part_is_refused(
 
 def list_paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the path of every value inside a JSON value. For {"a": [5]}: ("a",) and ("a", 0)."""
-    entries = (
-        data.items()
-        if isinstance(data, dict)
-        else enumerate(data)
-        if isinstance(data, list)
-        else ()
-    )
+    entries: Any = ()
+    if isinstance(data, dict):
+        entries = data.items()
+    elif isinstance(data, list):
+        entries = enumerate(data)
     for key, value in entries:
         yield (*path, key)
         yield from list_paths(value, (*path, key))
 
 
+def get_value(data: Any, path: tuple[Any, ...]) -> Any:
+    """Return the value at a path. The empty path is the path of `data`."""
+    for key in path:
+        data = data[key]
+    return data
+
+
 def list_variants(value: Any) -> list[Any]:
     """Return values that differ from a JSON value, some of them only in their type."""
-    others: list[Any] = [None, [value], str(value) + " "]
+    variants: list[Any] = [None, [value], str(value) + " "]
     if type(value) in (int, float):
-        others += [
-            str(value),
-            -value if value else -0.0,
-            value + 1,
-            value * 2 if value else 0.5,
-            not value,
-        ]
+        variants += [str(value), value + 1, not value]
+        # Zero has another sign only as a float, and twice zero is zero.
+        variants += [-value, value * 2] if value else [-0.0, 0.5]
     if isinstance(value, list):
-        others += [value[::-1], value[:-1], value * 2]
-    return [other for other in others if json.dumps(other) != json.dumps(value)]
+        variants += [value[::-1], value[:-1], value * 2]
+    return [variant for variant in variants if json.dumps(variant) != json.dumps(value)]
 
 
-REMOVED = object()  # Stands for the removal of a value.
+def require_not_proven(data: Any, description: Any) -> None:
+    """Require that the checker fails on a JSON object.
+
+    Errors other than `Refused` count as failures too: the program reports them as "unreadable".
+    """
+    with suppress(CHECKER.Refused, TypeError, ValueError, KeyError, AttributeError, IndexError):
+        CHECKER.prove_statement(data)
+        raise AssertionError(description)
 
 
 def test_no_other_value_in_the_shown_part_is_proven() -> None:
@@ -331,41 +345,44 @@ def test_no_other_value_in_the_shown_part_is_proven() -> None:
     )
     data = json.loads(json.dumps(formula.to_dict() | formula.proof()))
     assert CHECKER.prove_statement(data)
-    count = 0
+    change_count = 0
     for path in list(list_paths({name: data[name] for name in CHECKER.SHOWN_ENTRIES})):
-        *outer, last = path
-        value: Any = data
-        for key in path:
-            value = value[key]
-        for other in (*list_variants(value), REMOVED):
-            changed = copy.deepcopy(data)
-            holder = changed
-            for key in outer:
-                holder = holder[key]
-            if other is REMOVED:
-                del holder[last]
-            else:
-                holder[last] = other
-            count += 1
-            with suppress(
-                CHECKER.Refused, TypeError, ValueError, KeyError, AttributeError, IndexError
-            ):
-                CHECKER.prove_statement(changed)
-                raise AssertionError((path, other))
-    assert count > 120
+        *parent_path, key = path
+        for variant in list_variants(get_value(data, path)):
+            changed_data = copy.deepcopy(data)
+            get_value(changed_data, tuple(parent_path))[key] = variant
+            require_not_proven(changed_data, (path, variant))
+            change_count += 1
+        changed_data = copy.deepcopy(data)
+        del get_value(changed_data, tuple(parent_path))[key]
+        require_not_proven(changed_data, (path, "removed"))
+        change_count += 1
+    assert change_count > 120
 
 
-def test_the_text_of_a_formula_is_parsed() -> None:
-    data = copy.deepcopy(make_file(is_delta_free=True))
-    texts = [piece["formula"] for piece in data["pieces"]] + data["pieces"][1]["delta_formula"]
+def test_a_shown_formula_may_be_written_in_another_form() -> None:
+    data = make_file(is_delta_free=True)
     for piece in data["pieces"]:
-        top, line, below = piece["formula"].partition(" / ")
-        piece["formula"] = f"(2 ({top}){line}({below})) / 2"  # An equal formula.
-    assert "proven" not in CHECKER.prove_statement(data)
-    assert len(set(texts)) > 4
-    for text in ("e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"):
-        assert CHECKER.FormulaParser(text, 2).parse()
-    for text in (
+        numerator, slash, denominator = piece["formula"].partition(" / ")
+        piece["formula"] = f"(2 ({numerator}){slash}({denominator})) / 2"
+    assert CHECKER.prove_statement(data)
+
+
+def test_the_formulas_of_the_example_differ() -> None:
+    pieces = make_file(is_delta_free=True)["pieces"]
+    texts = {piece["formula"] for piece in pieces} | {*pieces[1]["delta_formula"]}
+    assert len(texts) > 4
+
+
+# In these texts, x = e^(ε/2).
+@pytest.mark.parametrize("text", ["e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"])
+def test_a_formula_text_is_parsed(text: str) -> None:
+    assert CHECKER.FormulaParser(text, 2).parse()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "",
         "e",
         "1 +",
@@ -378,12 +395,15 @@ def test_the_text_of_a_formula_is_parsed() -> None:
         "1 1 1 x",
         "--1",
         "e^(99999999ε)",
-    ):
-        with pytest.raises(CHECKER.Refused):
-            CHECKER.FormulaParser(text, 2).parse()
+    ],
+)
+def test_a_malformed_formula_text_is_refused(text: str) -> None:
+    with pytest.raises(CHECKER.Refused):
+        CHECKER.FormulaParser(text, 2).parse()
 
 
 KNOTS = {"family": "quantizer", "options": {"bins": ["-2", "2"], "knots": 10**9}}
+# Changes that would make a program or a number huge, and a word of the reason for the refusal.
 HUGE_CHANGES: list[tuple[Callable[[Any], None], str]] = [
     (_make_change("question", "options", "answers", ["0", "1", "2", "1e300000000"]), "moderate"),
     (_make_change("question", "options", "answers", [str(k) for k in range(9000)]), "4000"),
@@ -450,41 +470,68 @@ HUGE_CHANGES: list[tuple[Callable[[Any], None], str]] = [
 def test_a_program_that_is_too_large_is_refused_before_it_is_built(
     change: Callable[[Any], None], reason: str
 ) -> None:
-    data = copy.deepcopy(make_file(is_delta_free=False))
+    data = make_file(is_delta_free=False)
     change(data)
     with pytest.raises(CHECKER.Refused, match=reason) as refused:
         CHECKER.prove_statement(data)
     assert refused.value.args[0] in ("unreadable", "too large")
 
 
-def test_the_ends_of_an_interval_are_compared_exactly() -> None:
-    """A region that begins 5e-16 above e^0.5 does not cover it."""
-    data = copy.deepcopy(make_file(is_delta_free=False))
-    low = Fraction(data["regions"][0]["low"])
-    for moved, good in ((Fraction(-1, 10**18), True), (Fraction(5, 10**16), False)):
-        data["regions"][0]["low"] = str(low + moved)
-        with nullcontext() if good else pytest.raises(CHECKER.Refused, match="left out"):
-            assert CHECKER.prove_statement(data)
+def _move_first_end(data: Any, difference: Fraction) -> None:
+    """Add a number to the lower end of the first region, which is about e^0.5."""
+    region = data["regions"][0]
+    region["low"] = str(Fraction(region["low"]) + difference)
 
 
-def test_files_that_the_checker_does_not_know_are_undecided(tmp_path: Path) -> None:
+def test_a_region_may_begin_just_below_its_interval() -> None:
+    data = make_file(is_delta_free=False)
+    _move_first_end(data, Fraction(-1, 10**18))
+    assert CHECKER.prove_statement(data)
+
+
+def test_a_region_that_begins_just_above_its_interval_is_refused() -> None:
+    data = make_file(is_delta_free=False)
+    _move_first_end(data, Fraction(5, 10**16))
+    with pytest.raises(CHECKER.Refused, match="left out"):
+        CHECKER.prove_statement(data)
+
+
+def test_a_formula_with_an_unknown_loss_is_undecided(tmp_path: Path) -> None:
     (path,) = wb.formula(COUNTS, loss="pinball:0.3", epsilon=1).save(tmp_path / "f.json")
     assert run_checker(path).returncode == 2
+
+
+def test_a_file_without_a_formula_is_undecided(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
     path.write_text("{}")
     assert run_checker(path).returncode == 2
+
+
+def test_a_missing_file_is_undecided(tmp_path: Path) -> None:
     assert run_checker(tmp_path / "none.json").returncode == 2
 
 
-def test_open_intervals_are_reported(tmp_path: Path) -> None:
-    data = copy.deepcopy(make_file(is_delta_free=False))
+def _open_last_interval(data: Any) -> list[float]:
+    """Remove the last region, and return its interval of ε, which is now listed as open."""
     data["regions"].pop()
-    last = data["pieces"].pop()
-    data["open"] = [last["epsilon"]]
+    interval: list[float] = data["pieces"].pop()["epsilon"]
+    data["open"] = [interval]
+    return interval
+
+
+def test_open_intervals_are_reported(tmp_path: Path) -> None:
+    data = make_file(is_delta_free=False)
+    interval = _open_last_interval(data)
     assert "1 intervals are open" in CHECKER.prove_statement(data)
     path = tmp_path / "f.json"
     path.write_text(json.dumps(data))
-    assert wb.check(path).unproven == (tuple(last["epsilon"]),)
-    for wrong in ([], [[0.5, 3.0]], [last["epsilon"]] * 2, [[last["epsilon"][0], None]]):
-        data["open"] = wrong
+    assert wb.check(path).unproven == (tuple(interval),)
+
+
+def test_a_wrong_list_of_open_intervals_is_refused() -> None:
+    data = make_file(is_delta_free=False)
+    interval = _open_last_interval(data)
+    for wrong_intervals in ([], [[0.5, 3.0]], [interval] * 2, [[interval[0], None]]):
+        data["open"] = wrong_intervals
         with pytest.raises(CHECKER.Refused):
             CHECKER.prove_statement(data)
