@@ -390,17 +390,19 @@ def check_pair(p, q, requirement, name):
             f"{name}: outcome {violations[:1]} exceeds e^epsilon times its mass in the other law.",
         )
         return
-    a = sum(p[0][i] for i in violations)
-    b = sum(q[0][i] for i in violations)
+    weights_p, p_sum = p
+    weights_q, q_sum = q
+    a = sum(weights_p[i] for i in violations)
+    b = sum(weights_q[i] for i in violations)
     u = requirement.delta.numerator
     v = requirement.delta.denominator
     if requirement.notion == "pdp":
         ensure(
-            a * v <= u * p[1], f"{name}: the outcomes that exceed e^epsilon weigh more than delta."
+            a * v <= u * p_sum, f"{name}: the outcomes that exceed e^epsilon weigh more than delta."
         )
     else:  # The condition a/p_sum - E b/q_sum - u/v <= 0 is multiplied by p_sum q_sum v.
-        excess = power.sign_of_sum(a * q[1] * v - u * p[1] * q[1], -b * p[1] * v)
-        ensure(excess <= 0, f"{name}: the hockey stick exceeds delta.")
+        excess_sign = power.sign_of_sum(a * q_sum * v - u * p_sum * q_sum, -b * p_sum * v)
+        ensure(excess_sign <= 0, f"{name}: the hockey stick exceeds delta.")
 
 
 def check_curve(p, q, requirement, name):
@@ -413,12 +415,13 @@ def check_curve(p, q, requirement, name):
 
 
 def check_tradeoff(p, q, requirement, name):
-    """Refuse unless Σ min(u P, v Q) >= w for every line u β + v α >= w of the function.
+    """Refuse unless every test of P against Q has errors above the trade-off function.
 
-    The larger factor is that of Q.
-
-    A test that errs on S and not on the others has α + β in these weights. The sum is smallest for
-    the test that errs on each outcome in the cheaper way. Arguments: see `check_pair`."""
+    The function is the largest of its lines u β + v α = w. A test makes one of two errors at each
+    outcome i, with weight u P(i) or v Q(i). So its u β + v α is at least Σ min(u P, v Q), and some
+    test reaches this sum. The test is compared with P and Q in the order in which Q has the larger
+    factor; the pair (Q, P) is another comparison. Arguments: see `check_pair`.
+    """
     k, k_sum = p
     l, l_sum = q
     for (a, b), (next_a, next_b) in pairwise(requirement.function):
@@ -633,11 +636,17 @@ def check_renyi(p, q, requirement, name):
 def check_concentrated(p, q, requirement, name):
     """Refuse unless g(α) = (α-1) D_α <= ρ α (α-1) for every α > 1.
 
-    D_α does not fall in α and is at most the largest ln P/Q: orders from that over ρ on are
-    decided, and those in (1, b] when D_b <= ρ. On [a, b], g is convex, so below its chord, whose
-    excess over the right side is a concave quadratic in α. A piece that neither decides is halved;
-    an end of a piece that exceeds ρ refutes the claim. The powers (P/Q)^(α-1) in the middle are the
-    geometric means of those at both ends, all rounded up. Arguments: see `check_pair`."""
+    D_α never falls with α, and is at most the largest ln P/Q. So the condition holds for all α >=
+    (largest ln P/Q) / ρ. Smaller orders are divided into pieces [a, b]:
+
+    * The first piece has a = 1. The condition holds in it if D_b <= ρ.
+    * In any other piece, g is convex, so it is below its chord. The difference of the chord and ρ α
+      (α-1) is a concave quadratic in α. If its maximum is <= 0, the condition holds in the piece.
+    * Otherwise the piece is halved. The claim is false if the condition fails at an end of a piece.
+
+    The powers (P/Q)^(α-1) at the middle of a piece are the geometric means of those at both ends.
+    All are rounded up. Arguments: see `check_pair`.
+    """
     divergence = Divergence(p, q)
     rho = requirement.rho
     if divergence.is_zero:
@@ -655,7 +664,12 @@ def check_concentrated(p, q, requirement, name):
     round_up = arithmetic.round_up
 
     def make_end(alpha, powers):
-        """Return (α, the powers, g(α)), the last one rounded up."""
+        """Return (α, the powers, g(α) rounded up). Refuse a claim that fails at α.
+
+        Args:
+            alpha: the order, a Fraction > 1.
+            powers: (P/Q)^(α-1) of every ratio, rounded up.
+        """
         total = Decimal(0)
         for (mass, _), power in zip_equal(terms, powers):
             total = round_up.fma(mass[1], power, total)
@@ -739,12 +753,13 @@ def enclose_pi(digits):
     It is computed in integers, with each division off by less than 1.
 
     Args:
-        digits: after the point.
+        digits: number of correct digits after the point.
     """
     unit = 10 ** (digits + 20)
     term_count = 0
 
     def arctan_of_inverse(k):
+        """Return about arctan(1/k) times the unit, by its series, and count the terms."""
         nonlocal term_count
         power = unit // k
         total = 0
@@ -771,9 +786,11 @@ PI = enclose_pi(MAX_DIGITS)
 def check_gaussian(p, q, requirement, name):
     """Refuse unless Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ for every set A of outcomes.
 
-    For each Q(A), P(A) is largest for a set of the outcomes of largest ratio (Neyman and Pearson);
-    between two such sets the curve of (Q(A), P(A)) is straight and Φ(Φ^-1(·) + μ) concave, so the
-    sets themselves decide. Arguments: see `check_pair`."""
+    For each value of Q(A), P(A) is largest if A consists of the outcomes with the largest ratios
+    P/Q (Neyman and Pearson). Between two such sets, the curve of the points (Q(A), P(A)) is
+    straight, and the bound Φ(Φ^-1(·) + μ) is concave. So these sets decide. Arguments: see
+    `check_pair`.
+    """
     k, k_sum = p
     l, l_sum = q
     outcomes = [
@@ -833,9 +850,10 @@ def is_within_gaussian(a, b, mu, name):
 
 
 def approximate_normal_quantile(b, arithmetic):
-    """Return about Φ^-1(b), by Newton's steps on ln Φ.
+    """Return about Φ^-1(b), by Newton's method on ln Φ. The result is not proven.
 
-    They start from the float or, in far tails, from the tail's size.
+    The method starts from the value in floats. If b is below the range of floats, it starts from
+    -√(-2 ln b).
 
     Args:
         b: Fraction in (0, 1).
@@ -871,16 +889,19 @@ def approximate_normal_quantile(b, arithmetic):
 def check_real_inputs(quantizer, requirement):
     """Refuse unless the laws at every two real inputs meet a requirement.
 
-    pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a
-                piece: its sum is largest, and the ratio exceeds E first, at ends of pieces. All
-                ordered pairs of end laws decide; pure is decided by each output's largest and
-                least mass among them, and so is δ = 0 (`check_columns`).
+    A piece is the interval between two knots. On it the laws are affine in the input, from one end
+    law to the other.
+
+    pure, dp    Σ max(0, P - E Q) is convex in P and in Q, so it is largest at ends of pieces. All
+                ordered pairs of end laws decide. For pure, and for δ = 0, the largest and the
+                smallest mass of each output among them decide (`check_columns`).
     curve, tradeoff, renyi, zcdp, gdp
-                So are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α): as
-                above.
-    metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is
-                continuous, with |p'| <= ε p. On a piece p' is constant and p is least at an end.
-    pdp         is convex in neither: see `check_pdp`.
+                All ordered pairs of end laws decide, too: the hockey sticks and Σ P^α Q^(1-α) are
+                convex in P and in Q, and trade-off curves follow from the hockey sticks.
+    metric      P(i|x) <= e^(ε |x - x'|) P(i|x') holds for all x, x' if and only if every mass p is
+                continuous, with |p'| <= ε p. On a piece, p' is constant and p is smallest at an
+                end.
+    pdp         The sum is not convex: see `check_pdp`.
 
     Args:
         quantizer: quantizer, as `read_quantizer` returns it.
@@ -911,15 +932,17 @@ def check_real_inputs(quantizer, requirement):
 def check_pdp(p_ends, q_ends, power, delta):
     """Refuse unless Σ p_i(s) over {i : p_i(s) > E q_i(t)} <= δ for all s, t in [0, 1].
 
-    p_i is affine in s on its piece, q_i in t. The lines p_i(s) = E q_i(t) cut the unit square into
-    cells. Inside a cell the set of violations is fixed, so its mass is affine in s: on the closed
-    cell it is largest at the least or the largest s. On the lines themselves violations are only
-    lost (the inequality is strict), so cells decide.
+    p_i is affine in s on its piece, and q_i is affine in t on its piece. The lines p_i(s) = E
+    q_i(t) cut the unit square of (s, t) into cells. Inside a cell the set of violations is fixed,
+    so its mass is affine in s. On the closed cell the mass is largest at the smallest or the
+    largest s. A point on a line has no violation that a cell beside it lacks, because the
+    inequality is strict. So the cells decide.
 
-    The cells above an open interval of s keep their order in t as long as no two lines cross there
-    and none enters or leaves the square: those s are `critical`. Between two neighbours of them one
-    rational s shows all sets of violations, t upwards; each is then weighed at both neighbours.
-    Every s and E t here is (x + y E)/z in integers.
+    An s is `critical` if two lines cross there, or if a line enters or leaves the square. Between
+    two critical s that follow each other, the cells keep their order in t. One rational s between
+    them therefore shows all sets of violations, in the order of increasing t. The mass of each set
+    is then computed at both critical s. Every s and E t here is a number (x + y E)/z with integers
+    x, y, z.
 
     Args:
         p_ends, q_ends: the two end laws of each piece.
@@ -972,7 +995,9 @@ def iterate_violating_masses(lines, s, power):
     n, d = s
     mass = 0
     slope = 0
-    events = []  # Each is (E t, whether the line's outcome violates after it, mass, slope).
+    # An event is a crossing of the line of an outcome: (E t, whether the outcome violates after it,
+    # a, da).
+    events = []
     for a, da, b, db in lines:
         p_mass = a * d + da * n  # This is the mass times d.
         if not db:
@@ -1271,11 +1296,14 @@ def compute_line_loss(name, losses, mechanism):
 def check_runs(claim, mechanism):
     """Refuse unless T adaptive runs meet dp at (ε, δ) together.
 
-    They do where no run has a ratio above e^(ε/T), and only then for δ = 0. Else, from above: the
-    points (Q(A), P(A)) of all comparisons, A the outcomes of largest ratio, lie under a concave
-    curve, that of one pair of laws whose hockey stick is never less; T runs are no worse than T of
-    that pair (`compute_ratio_curve`, `LossDistribution`). From below: T runs on the same neighbours
-    (`rank_comparisons`).
+    If no outcome of one run has a ratio above e^(ε/T), they do. For δ = 0 this is also necessary.
+    Otherwise δ is bounded from both sides:
+
+    * From above: one pair of laws has hockey sticks that are at least those of all comparisons
+      (`compute_ratio_curve`). T runs are no worse than T independent draws from this pair
+      (`LossDistribution`). If their δ is small enough, the claim is true.
+    * From below: T runs on the same two neighbours (`rank_comparisons`). If their δ is too large,
+      the claim is false.
 
     Args:
         claim: claim, as `read_composed_claim` returns it.
@@ -1321,13 +1349,14 @@ def check_runs(claim, mechanism):
 def compute_ratio_curve(mechanism, unit):
     """Return a pair of laws that dominates all comparisons, as [(mass of P, mass of Q)].
 
-    Masses are integers over the unit. The pair's curve of largest P(A) at each Q(A) is the least
-    concave curve above the points of all comparisons, with P(A) rounded up and Q(A) down. A ratio
-    beyond the unit counts as infinite: its Q is 0.
+    For each comparison, let A be the outcomes whose ratio is above a threshold. The points (Q(A),
+    P(A)), with P(A) rounded up and Q(A) down, lie under a smallest concave curve. The pair has this
+    curve: each of its straight parts is one outcome. A ratio beyond the unit counts as infinite:
+    its Q is 0.
 
     Args:
         mechanism: mechanism of one run.
-        unit: an integer.
+        unit: masses are integers over this.
     """
     curve = [(0, 0), (unit, unit)]
     done = set()
@@ -1486,7 +1515,15 @@ class LossDistribution:
 
     @staticmethod
     def _split_upwards(atoms, p, q, loss, step, arithmetic):
-        """Split an atom into two points of the grid around its loss, with masses rounded up."""
+        """Split an atom into two points of the grid around its loss, with masses rounded up.
+
+        Args:
+            atoms: number of a point of the grid -> mass of P, changed in place.
+            p, q: masses of the atom.
+            loss: an upper bound on ln(p/q).
+            step: step of the grid.
+            arithmetic: an `IntervalArithmetic`.
+        """
 
         def decay(index):
             """Return the enclosure of e^(-index step) between two rationals."""
@@ -1509,9 +1546,11 @@ class LossDistribution:
         atoms[upper] += math.ceil(p - min(p, max(0, min_share)))
 
     def __mul__(self, other):
-        """Compose two runs by multiplying two polynomials.
+        """Compose two runs: convolve the masses of their finite losses.
 
-        Their coefficients are packed into the digits of two decimals.
+        The convolution is one product of two decimals. A decimal holds all masses of a run, each in
+        `width` digits, so that the sums of products do not overlap. For example, the masses (2, 3)
+        and (4, 5) give 0203 * 0405 = 00082215, with the masses 8, 22, 15.
         """
         digits = self.digits
         width = 2 * digits + 8
@@ -1535,6 +1574,8 @@ class LossDistribution:
         infinite = self.infinite * (other.infinite + other_total) + self_total * other.infinite
         unit = 10**digits
         infinite = -(-infinite // unit) if self.rounds_up else infinite // unit
+
+        # Cut both tails, as the docstring of the class describes.
         masses = masses[::-1]
         low = 0
         low_tail = 0
@@ -1577,26 +1618,26 @@ class LossDistribution:
         tail = self.masses[start:]
         arithmetic = IntervalArithmetic(self.digits + 20)
         scale = 10 ** (self.digits + 10)
-        side = 1
-        if self.rounds_up:
-            side = 0
 
         def power(exponent):
-            """Return e^exponent for exponent <= 0, over the scale, rounded to the other side."""
-            bounds = arithmetic.apply("exp", arithmetic.from_rational(exponent))
-            value = Fraction(bounds[side]) * scale
-            if side:
-                return math.ceil(value)
-            return math.floor(value)
+            """Return e^exponent for exponent <= 0, over the scale.
 
+            It is subtracted from δ, so it is rounded down if masses are rounded up.
+            """
+            low, high = arithmetic.apply("exp", arithmetic.from_rational(exponent))
+            if self.rounds_up:
+                return math.floor(Fraction(low) * scale)
+            return math.ceil(Fraction(high) * scale)
+
+        # Σ mass e^(ε - loss) by Horner's rule, from the largest loss down.
         factor = power(-self.step)
-        tilted = 0
+        discounted = 0
         for mass in reversed(tail):
-            tilted = tilted * factor
-            tilted = -(-tilted // scale) if side else tilted // scale
-            tilted += mass * 10**10
-        tilted *= power(epsilon - self.step * (self.first + start))
-        return self.infinite + sum(tail) - Fraction(tilted, scale * 10**10)
+            discounted = discounted * factor
+            discounted = discounted // scale if self.rounds_up else -(-discounted // scale)
+            discounted += mass * 10**10
+        discounted *= power(epsilon - self.step * (self.first + start))
+        return self.infinite + sum(tail) - Fraction(discounted, scale * 10**10)
 
 
 # ---------- loss and bias
@@ -1704,7 +1745,8 @@ def compute_expected_loss(objective, laws):
 def make_loss(name, values):
     """Return (f, scale, unit) with loss(r) = f(r scale)/unit for r = output - label.
 
-    r scale is an integer for all the values.
+    The scale makes all labels and outputs integers, so f is computed in integers. For example, the
+    squared loss of half-integers is (r * r, 2, 4).
 
     Args:
         name: name of the loss, such as "squared", "pinball:0.9" or "huber:2".
@@ -1830,7 +1872,8 @@ def check_privacy(mechanism, notion, budgets, other_parameters):
 def comparisons(mechanism, labels=None):
     """Yield (label, P, Q) of every comparison.
 
-    Of a quantizer they are those of its end laws, which decide all hockey sticks.
+    For a quantizer, all ordered pairs of end laws are yielded, with the label None. They decide all
+    hockey sticks.
 
     Args:
         mechanism: mechanism, as a reader of READERS returns it.
@@ -1851,10 +1894,11 @@ def comparisons(mechanism, labels=None):
 
 
 def is_decided_by_columns(mechanism, notion, budgets, other_parameters):
-    """Decide whether each output's largest and least mass are enough.
+    """Decide whether `check_columns` decides the claim.
 
-    They are for pure ε, or δ = 0, if every two rows (end laws) are neighbours. Arguments: see
-    `check_privacy`."""
+    It does for pure ε, or δ = 0, if every two rows (or end laws) are neighbours. Arguments: see
+    `check_privacy`.
+    """
     row_count = len(mechanism.laws)
     has_all_pairs = mechanism.kind == "quantizer" or (
         mechanism.kind == "channel" and len(mechanism.labels) == row_count**2 - row_count
@@ -1863,10 +1907,11 @@ def is_decided_by_columns(mechanism, notion, budgets, other_parameters):
 
 
 def is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
-    """Decide whether the largest shift is enough.
+    """Decide whether the comparison at the largest shift decides the claim.
 
-    It is for pure ε, or δ = 0, of noise that never rises with its size (`LineLaw`). Arguments: see
-    `check_privacy`."""
+    It does for pure ε, or δ = 0, of even noise that never rises with its size (`LineLaw`).
+    Arguments: see `check_privacy`.
+    """
     is_noise = mechanism.line is not None and not mechanism.clamp
     return (
         is_noise
@@ -1916,6 +1961,8 @@ def count_bits(x):
 
 def count_work(mechanism, notion, budgets, other_parameters, objective, bias, composed=None):
     """Return the units of work of a certificate, as the module's docstring counts them.
+
+    The letters c, n, t, b, w are C, n, T, b, w there.
 
     Args:
         mechanism, notion, budgets, other_parameters: see `check_privacy`.
@@ -2300,14 +2347,16 @@ def read_range(data):
 def read_nearest(data):
     """Read a mechanism that prefers the outputs nearest to a real answer, as two laws.
 
-    There are m outputs in order. The `own` outputs that are nearest to an answer weigh odds to 1 of
-    any other. With probability `direct`, one of n steps in which the answer lies is published
-    instead.
+    There are m outputs in order. Each answer has `own` outputs, which are nearest to it. Each of
+    them is `odds` times as likely as any other output. With probability `direct`, the mechanism
+    publishes instead in which of n steps of the range the answer lies.
 
-    Two answers have at most r = min(own, m - own) own outputs each that are not the other's. Those
-    of one answer, those of the other, and all others are outcomes of one ratio each: (r odds, r,
-    rest) against (r, r odds, rest). Where they have fewer, part of the first two outcomes is moved
-    to the third, which exceeds nothing. Steps are two more.
+    The two laws are those of the worst two answers. They have r = min(own, m - own) own outputs
+    each that the other does not have. The own outputs of the first answer, those of the second, and
+    all others have one ratio each, so they are merged: the weights are (r odds, r, rest) and (r, r
+    odds, rest). If two answers have fewer such outputs, some weight moves from the first two
+    outcomes to the third, whose ratio is 1, so every notion is satisfied more easily. Two different
+    steps are two more outcomes.
 
     Args:
         data: a JSON value.
@@ -2506,9 +2555,8 @@ def read_real_noise(data):
     return noise
 
 
-# The reader of each kind of mechanism.
-# The kinds of mechanisms. A reader returns a namespace, called `mechanism` in this file, with the
-# entries of the file and at least
+# The reader of each kind of mechanism. It returns a namespace, called `mechanism` in this program,
+# with the entries of the file and at least
 #     kind      name of the kind
 #     laws      laws, each a pair (integers, their sum): the rows of a channel, the one law of noise
 #               on a group, the laws at both ends of every piece of a quantizer; else empty
@@ -2620,13 +2668,16 @@ def read_curve(data):
 
 
 def read_claim(data, mechanism):
-    """Read the notion, {label: first parameter} and {name: other parameter}.
-
-    The label None means all comparisons.
+    """Read a claim of one run.
 
     Args:
         data: a JSON value.
-        mechanism: whose labels may have different budgets.
+        mechanism: the mechanism, whose labels may have different budgets.
+
+    Returns:
+        notion: a key of PARAMETERS.
+        budgets: label -> first parameter. The only label is None if it is the same for all.
+        other_parameters: name -> value of the other parameters, such as {"delta": 0}.
     """
     notion = data.get("notion") if isinstance(data, dict) else None
     ensure(
@@ -2679,10 +2730,15 @@ def read_composed_claim(data):
 
 
 def read_objective(data):
-    """Read the losses of noise (None: error-rate), or labels, prior, outputs and rows of a channel.
+    """Read the loss of a mechanism with its stated expected value.
 
     Args:
         data: a JSON value.
+
+    Returns:
+        None if no loss is stated. Otherwise a namespace with name and value, and with
+            losses: the loss of each noise value. None for error-rate and for channels.
+            labels, prior, outputs, rows: the expected loss of a channel. rows is None for noise.
     """
     if data is None:
         return None

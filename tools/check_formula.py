@@ -88,6 +88,7 @@ MAX_DEGREE = 2000  # A polynomial of the file with more terms is refused as too 
 # larger than this.
 MAX_END_BITS = 200_000
 MAX_EPSILON = 100  # A larger epsilon is refused as too large.
+MAX_HALVINGS = 400  # Numbers that differ by less than about 2^-400 are not told apart.
 FLOAT_TOLERANCE = 1e-14  # A float of the file may differ by this, relatively and absolutely.
 SIDE_BY_SIGN = {"-": -1, "0": 0, "+": 1}
 
@@ -407,13 +408,18 @@ def substitute_delta(f, end):
 
 
 class Program:
-    """A linear program whose columns lie between 0 and an upper end, or None.
+    """A linear program in x and δ, whose columns are at least 0.
 
-    A row is ({column: polynomial}, lower, upper), with sides affine in δ as (constant, slope) or
-    None.
-
-    Attributes: steps (q of x = e^(ε/q)), is_relaxed, entry_count, costs, upper (ends of columns),
-    rows, and vertices (basis -> what `compute_vertex` returns).
+    Attributes:
+        steps: q of x = e^(ε/q).
+        is_relaxed: whether the sum of violations is minimised.
+        entry_count: number of columns and entries of rows until now, for the limit.
+        costs: one rational for each column.
+        upper: the upper end of each column. None for no end.
+        rows: each is ({column: polynomial in x}, lower side, upper side). A side is (constant,
+            slope in δ), or None. For example, x z_0 - z_1 <= δ is ({0: [0, 1], 1: [-1]}, None,
+            (0, 1)).
+        vertices: basis -> the result of `compute_vertex`.
     """
 
     def __init__(self, steps, is_relaxed):
@@ -444,6 +450,7 @@ class Program:
         return len(self.costs) - len(costs)
 
     def _count_entries(self, count):
+        """Count entries before they are added, and refuse too many."""
         self.entry_count += count
         sentence = f"The program has more than {MAX_ENTRIES} entries."
         ensure(self.entry_count <= MAX_ENTRIES, sentence, "too large")
@@ -453,7 +460,7 @@ class Program:
 
         Args:
             level: a multiple of 1/q.
-            factor: a rational.
+            factor: a rational. The default -1 is the sign in rows such as f - e^(level ε) g <= 0.
         """
         return [0] * int(level * self.steps) + [factor]
 
@@ -656,6 +663,7 @@ def read_modulo_levels(options, sizes):
     """
 
     def reduce_shift(shift):
+        """Return a shift as an element of the group."""
         return tuple(s % size for s, size in zip_equal(shift, sizes))
 
     shifts = [
@@ -687,12 +695,15 @@ def read_modulo_levels(options, sizes):
 
 
 def build_modulo_program(options, delta, is_relaxed):
-    """Build the program of noise.
+    """Build the program of noise, as the module's docstring describes it.
 
     Args:
         options: options of the question.
         delta: whether δ may be positive.
         is_relaxed: whether the sum of violations is to be minimised.
+
+    Returns:
+        A finished `Program`.
     """
     require_known_options(
         options,
@@ -883,6 +894,7 @@ def build_channel_program(options, delta, is_relaxed):
     first = program.add_columns([weights[i] * losses[i][o] for o in range(m) for i in range(k)])
 
     def mass_column(i, o):
+        """Return the position of the column M(i, o)."""
         return first + i + k * o
 
     for i in range(k):
@@ -1077,15 +1089,19 @@ def read_label_neighbours(neighbours, texts):
 
 
 def build_quantizer_program(options, delta, is_relaxed):
-    """Build the program of unbiased laws affine between knots, for inputs uniform on [-c, c].
+    """Build the program of unbiased laws affine between knots, for inputs u uniform on [-c, c].
 
-    In units of c it is
+    The probability of output i at the point e is s_e(i) + low(i), where low(i) is at most its
+    smallest probability at any point. In units of c the program is
 
-        s_e(i), low(i) >= 0     min Σ_e Σ_i (∫ |x - B_i|^p h_e(x) dx / 2) (s_e(i) + low(i))
-        Σ_i s_e(i) + low(i) = 1,  Σ_i B_i (s_e(i) + low(i)) = x_e,  s_e(i) <= (x - 1) low(i)
+        minimise  Σ_e Σ_i (∫ |u - B_i|^p h_e(u) du / 2) (s_e(i) + low(i))
+        Σ_i (s_e(i) + low(i)) = 1,  Σ_i B_i (s_e(i) + low(i)) = u_e      for every point e
+        s_e(i) <= (x - 1) low(i)                                         for every e and i
+        s_e(i), low(i) >= 0
 
-    where every piece [a, b] has two points e, a and b, with h_e the affine function that is 1
-    there and 0 at the other. Arguments: see `build_modulo_program`.
+    Every piece [a, b] between two knots has two points e, at u_e = a and at u_e = b. The affine
+    function h_e is 1 at its point and 0 at the other point of the piece. B_i are the outputs, and p
+    is 1 for the absolute and 2 for the squared error. Arguments: see `build_modulo_program`.
     """
     require_known_options(options, {"bins", "c", "loss", "knots", "notion"}, ("dp", "pure"))
     ensure(not delta, "This checker does not know quantizers with delta > 0.", "unknown")
@@ -1337,7 +1353,9 @@ def list_primal_conditions(program, basic_columns, row_sides, point):
 
 
 def list_dual_conditions(program, column_sides, row_sides, multipliers):
-    """Return the signed multipliers of inequalities and the signed reduced costs of held columns.
+    """Return the multipliers of inequalities and the reduced costs of held columns.
+
+    Their signs are changed where needed, so that each must be >= 0 for the basis to be optimal.
 
     Args:
         program: a finished `Program`.
@@ -1364,10 +1382,16 @@ def list_dual_conditions(program, column_sides, row_sides, multipliers):
 
 
 class End:
-    """The one zero of a polynomial between two rationals, or a rational.
+    """An end of a region: the one zero of a polynomial between two rationals, or a rational.
 
-    Attributes: polynomial, low, high (of an interval that shrinks), and file_polynomial (the one
-    in the file).
+    For example, ["-2", "0", "1"], "1", "2" in a file is the square root of 2: the coefficients of
+    x² - 2, and an interval.
+
+    Attributes:
+        polynomial: a polynomial of which the end is a simple zero.
+        low, high: rationals around the end. `halve` makes the interval smaller. They are equal if
+            the end is known to be rational.
+        file_polynomial: the polynomial in the file.
     """
 
     def __init__(self, data):
@@ -1417,7 +1441,7 @@ class End:
         Args:
             x: a rational, which is no zero of the polynomial unless it is this end.
         """
-        for _ in range(400):
+        for _ in range(MAX_HALVINGS):
             if self.high <= x or self.low > x:
                 break
             self.halve()
@@ -1447,7 +1471,7 @@ class End:
         is_zero_of_p = len(divisor) > 1 and (
             self.low == self.high or bool(count_zeros(divisor, self.low, self.high))
         )
-        for _ in range(400):
+        for _ in range(MAX_HALVINGS):
             if self.low == self.high:
                 return
             zero_count = count_zeros(p, self.low, self.high) + (not sign_at(p, self.low))
@@ -1514,7 +1538,7 @@ def separate_sample(x, low, high):
         low: the lower `End`.
         high: the upper `End`, or None.
     """
-    for _ in range(400):
+    for _ in range(MAX_HALVINGS):
         if low.high < x and (high is None or high.low > x):
             return
         is_inside = low.low < x and (high is None or high.high > x)
@@ -1528,11 +1552,8 @@ def separate_sample(x, low, high):
 def prove_region(program, entry, delta, low, high):
     """Return the proven formulas of a region by rising δ, [(value, start, end)].
 
-    The value is a function of x and δ: the optimum for δ between the functions start and end of x.
-    It is None where there is no mechanism.
-
-    The first basis of the file proves that there is a mechanism at the smallest δ. Each other basis
-    has one formula. If δ is one number, the first basis is not needed.
+    The value is None if there is no mechanism. The module's docstring describes the proof. The
+    first basis of a region is optimal at the lower end of δ; each other basis has one formula.
 
     Args:
         program: a finished `Program`. Where the file says that there is no mechanism, it minimises
@@ -1561,27 +1582,35 @@ def prove_region(program, entry, delta, low, high):
             row_sides = [SIDE_BY_SIGN[sign] for sign in rows]
             program.vertices[columns, rows] = compute_vertex(program, column_sides, row_sides)
         vertices.append(program.vertices[columns, rows])
-    start_vertex, *formula_vertices = vertices
-    min_delta, max_delta = map(constant_function, delta)
+    first, *formula_vertices = vertices
+    bottom, top = map(constant_function, delta)
     if delta[0] == delta[1]:
-        vertex = formula_vertices[0]
+        value, primal, dual = formula_vertices[0]
         ensure(len(formula_vertices) == 1, "A region has more than one formula.", "false")
-        conditions, value = list_conditions_at_delta(vertex, min_delta, is_feasible)
+        value = substitute_delta(value, bottom)
+        ensure(is_feasible or value[0], "The least violation is 0.", "false")
+        conditions = [*dual, *(substitute_delta(f, bottom) for f in primal)]
+        if not is_feasible:
+            conditions.append(value)
         require_constant_signs(conditions, x, low, high)
-        return [(value if is_feasible else None, min_delta, min_delta)]
-    start_value, start_primal, _ = start_vertex
-    ensure(start_value == formula_vertices[0][0], "The first basis has another formula.", "false")
-    conditions = [substitute_delta(f, min_delta) for f in start_primal]
+        return [(value if is_feasible else None, bottom, bottom)]
+    first_value, first_primal, _ = first
+    ensure(
+        first_value == formula_vertices[0][0],
+        "The first basis has another formula.",
+        "false",
+    )
+    conditions = [substitute_delta(f, bottom) for f in first_primal]
     formulas = []
-    start = min_delta
+    start = bottom
     for k, (value, primal, dual) in enumerate(formula_vertices):
-        end = max_delta
+        end = top
         if k + 1 < len(formula_vertices):
-            next_value = formula_vertices[k + 1][0]
-            # The formula ends at the δ at which the difference a + δ b is 0.
+            # The two formulas meet where their difference (a + δ b)/d is 0: at δ = -a/b.
+            next_value, _, _ = formula_vertices[k + 1]
             a, b, _ = add_functions(value, next_value, -1)
             ensure(b, "Two formulas are the same.", "false")
-            end = make_function([-coefficient for coefficient in a], [], b)
+            end = make_function([-v for v in a], [], b)
         conditions += dual
         conditions += [substitute_delta(f, end) for f in primal]
         conditions.append(add_functions(end, start, -1))
@@ -1612,7 +1641,7 @@ def list_conditions_at_delta(vertex, delta, is_feasible):
 
 
 def enclose_exp(epsilon):
-    """Return rationals around e^ε, about 1e-40 of it apart.
+    """Return rationals around e^ε, whose difference is about 1e-40 of e^ε.
 
     Args:
         epsilon: a rational >= 0.
@@ -1829,23 +1858,26 @@ def is_delta_end(data, end):
 
 
 def merge_regions(regions):
-    """Return pieces [low, high, value, start, end].
+    """Return the pieces that a file must show.
 
-    Neighbouring intervals with the same formula are merged.
+    Neighbouring regions with the same formula become one piece.
 
     Args:
         regions: (low, high, formulas) in increasing order of x.
+
+    Returns:
+        Lists [low end of x, high end of x, value, lower end of δ, upper end of δ].
     """
     pieces = []
     for low, high, formulas in regions:
-        for value, start, end in formulas:
+        for formula in formulas:
             for piece in pieces:
-                is_neighbour = piece[2:] == [value, start, end] and piece[1] is not None
-                if is_neighbour and piece[1].equals(low):
+                has_same_formula = piece[2:] == [*formula]
+                if has_same_formula and piece[1] is not None and piece[1].equals(low):
                     piece[1] = high
                     break
             else:
-                pieces.append([low, high, value, start, end])
+                pieces.append([low, high, *formula])
     return pieces
 
 
@@ -1862,6 +1894,7 @@ def check_piece(data, low, high, value, start, end, steps):
     """
 
     def require(condition, name):
+        """Refuse the file unless the shown entry agrees with the proof."""
         ensure(condition, f"What a piece shows as {name} is not what is proven.", "false")
 
     require(isinstance(data, dict), "itself")
@@ -1982,7 +2015,7 @@ def is_less(left, right):
     Args:
         left, right: ends.
     """
-    for _ in range(400):
+    for _ in range(MAX_HALVINGS):
         if left.high <= right.low or left.low >= right.high:
             break
         left.halve()
