@@ -95,8 +95,8 @@ def run_quantizer_benchmark() -> pd.DataFrame:
         *_compare_exact_lp(),
         *_compare_searches(),
         *_compare_optimised_bins(),
-        _compare_alphabets(1.5),
-        _compare_alphabets(0.5),
+        _compare_alphabets(epsilon=1.5),
+        _compare_alphabets(epsilon=0.5),
     ]
     rows = [comparison.to_row() for comparison in comparisons]
     return pd.DataFrame(rows, columns=[*COLUMNS])
@@ -168,6 +168,7 @@ def _compare_exact_lp() -> list[Comparison]:
     cvxpy_seconds, cvxpy_value = time_call(solve_through_cvxpy)
     problem = make_exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
+    # Both lists have more values than there are turns. No value is solved twice.
     epsilons = iter(np.linspace(0.9, 1.1, 60))
     epsilon_seconds, _ = _time_median(
         lambda: problem.solve(float(next(epsilons)), BINS).objective, HOT_TURNS
@@ -183,15 +184,29 @@ def _compare_exact_lp() -> list[Comparison]:
     values = f"{value:.7f} and {cvxpy_value:.7f}"
     return [
         Comparison(
-            "exact LP, m = 4, 41 knots, cold",
-            cold_seconds,
-            0.05,
-            "through CVXPY",
-            cvxpy_seconds,
-            values,
+            task="exact LP, m = 4, 41 knots, cold",
+            seconds=cold_seconds,
+            target=0.05,
+            reference="through CVXPY",
+            reference_seconds=cvxpy_seconds,
+            result=values,
         ),
-        Comparison("exact LP, hot, ε moved", epsilon_seconds, 0.015, "cold", cold_seconds, "of 50"),
-        Comparison("exact LP, hot, a bin moved", bin_seconds, 0.015, "cold", cold_seconds, "of 50"),
+        Comparison(
+            task="exact LP, hot, ε moved",
+            seconds=epsilon_seconds,
+            target=0.015,
+            reference="cold",
+            reference_seconds=cold_seconds,
+            result=f"of {HOT_TURNS}",
+        ),
+        Comparison(
+            task="exact LP, hot, a bin moved",
+            seconds=bin_seconds,
+            target=0.015,
+            reference="cold",
+            reference_seconds=cold_seconds,
+            result=f"of {HOT_TURNS}",
+        ),
     ]
 
 
@@ -257,12 +272,12 @@ def _compare_searches() -> list[Comparison]:
         mae = min(answer.quantizer.mae() for answer in answers if answer is not None)
         comparisons.append(
             Comparison(
-                f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({pruned_count} LPs)",
-                pruned_seconds,
-                3.0,
-                f"all {full_count} LPs",
-                full_seconds,
-                f"{verdict}, MAE {mae:.6f}",
+                task=f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({pruned_count} LPs)",
+                seconds=pruned_seconds,
+                target=3.0,
+                reference=f"all {full_count} LPs",
+                reference_seconds=full_seconds,
+                result=f"{verdict}, MAE {mae:.6f}",
             )
         )
     return comparisons
@@ -276,20 +291,20 @@ def _compare_optimised_bins() -> list[Comparison]:
     mvu_seconds, mvu_answer = time_call(lambda: solve_mvu(squared_question, 16, starts=2))
     return [
         Comparison(
-            "exact LP, 16 optimised bins, 41 knots",
-            seconds,
-            60.0,
-            "4 bins",
-            small_seconds,
-            f"MAE {answer.objective:.6f} and {small_answer.objective:.6f}",
+            task="exact LP, 16 optimised bins, 41 knots",
+            seconds=seconds,
+            target=60.0,
+            reference="4 bins",
+            reference_seconds=small_seconds,
+            result=f"MAE {answer.objective:.6f} and {small_answer.objective:.6f}",
         ),
         Comparison(
-            "MVU, 16 outputs, with its bound",
-            mvu_seconds,
-            60.0,
-            "4 bins",
-            small_seconds,
-            f"squared error {mvu_answer.objective:.6f} >= {mvu_answer.bound:.6f}",
+            task="MVU, 16 outputs, with its bound",
+            seconds=mvu_seconds,
+            target=60.0,
+            reference="4 bins",
+            reference_seconds=small_seconds,
+            result=f"squared error {mvu_answer.objective:.6f} >= {mvu_answer.bound:.6f}",
         ),
     ]
 
@@ -304,9 +319,10 @@ def _compare_alphabets(epsilon: float) -> Comparison:
     min_reach = smallest_reach(epsilon)
     starts = []
     for _ in range(4):
-        reach = min_reach * (1.02 + rng.random(2) / 2)
+        # Unbiased private laws exist only if the outer outputs are at least `min_reach`.
+        left_reach, right_reach = min_reach * (1.02 + rng.random(2) / 2)
         inner_outputs = np.sort(rng.uniform(-1, 1, 2))
-        starts.append(np.concatenate([[-reach[0]], inner_outputs, [reach[1]]]))
+        starts.append(np.concatenate([[-left_reach], inner_outputs, [right_reach]]))
 
     def search_by_slopes() -> LocalOptimum:
         compute_losses = make_grid_problem(points, 4).compute_losses
@@ -325,12 +341,12 @@ def _compare_alphabets(epsilon: float) -> Comparison:
     values = results["SciPy"]
     all_values = ", ".join(f"{value:.4f}" for value in values)
     return Comparison(
-        f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts",
-        times["workbench"],
-        1.0,
-        "SciPy trust-constr",
-        times["SciPy"],
-        f"{optimum.value:.6f} and {min(values):.6f} (of {all_values})",
+        task=f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts",
+        seconds=times["workbench"],
+        target=1.0,
+        reference="SciPy trust-constr",
+        reference_seconds=times["SciPy"],
+        result=f"{optimum.value:.6f} and {min(values):.6f} (of {all_values})",
     )
 
 

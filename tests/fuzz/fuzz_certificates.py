@@ -80,14 +80,15 @@ def draw_row(
     Args:
         rng: the random generator.
         n: number of weights.
-        full: whether no weight is 0.
-        widths: numbers of bits of the weights, of which one is drawn.
+        full: whether every weight is positive.
+        widths: numbers of bits, of which one is drawn for all weights.
     """
+    smallest_weight = 1 if full else 0
     while True:
         bits = rng.choice(widths)
-        weights = [rng.getrandbits(bits) + full for _ in range(n)]
+        weights = [rng.getrandbits(bits) + smallest_weight for _ in range(n)]
         common = math.gcd(*weights)
-        if common:
+        if common:  # It is 0 if all weights are 0.
             return make_row([k // common for k in weights])
 
 
@@ -110,10 +111,13 @@ def draw_rational(rng: random.Random, top: int = 3) -> str:
 
 
 def draw_near(rng: random.Random, value: Fraction) -> str:
-    """Draw a number equal to a value, or up to 1e-200 near it; never negative."""
+    """Draw a number that is equal to a value, or differs from it by 10^-k with k in 1..200.
+
+    The number is never negative.
+    """
     step = Fraction(1, 10 ** rng.choice([1, 4, 17, 60, 200]))
-    moved = value + rng.choice([0, 0, 1, -1]) * step
-    return str(max(moved, Fraction(0)))
+    near_value = value + rng.choice([0, 0, 1, -1]) * step
+    return str(max(near_value, Fraction(0)))
 
 
 def draw_near_logarithm(rng: random.Random, ratio: Fraction) -> str:
@@ -123,8 +127,8 @@ def draw_near_logarithm(rng: random.Random, ratio: Fraction) -> str:
     digits = rng.choice([5, 20, 60, 120])
     with ctx.workprec(1000):
         scaled = arb(fmpq(ratio.numerator, ratio.denominator)).log() * arb(10) ** digits
-        near = int(scaled.floor().unique_fmpz())
-    return str(Fraction(near + rng.choice([0, 1]), 10**digits))
+        floor = int(scaled.floor().unique_fmpz())
+    return str(Fraction(floor + rng.choice([0, 1]), 10**digits))
 
 
 def make_certificate(mechanism: Data, notion: str, epsilon: Any, delta: str = "0") -> Data:
@@ -703,15 +707,17 @@ def _draw_losses(rng: random.Random, name: str, sizes: list[int]) -> list[Fracti
     """Return the loss of each element of a group, or random losses for other names."""
     if rng.random() < 0.15 or name not in {"squared", "eta-squared", "circular-squared"}:
         return [Fraction(rng.randrange(-3, 30), rng.choice([1, 7])) for _ in _list_points(sizes)]
-    loss_of_part = {
+    # The loss of one coordinate e of the noise on a cyclic group of the order s.
+    compute_part = {
         "squared": lambda e, s: e * (s - e),
         "eta-squared": lambda e, s: e * e,
         "circular-squared": lambda e, s: min(e, s - e) ** 2,
     }[name]
-    return [
-        Fraction(sum(loss_of_part(e, s) for e, s in zip(point, sizes, strict=True)))
-        for point in _list_points(sizes)
-    ]
+    losses = []
+    for point in _list_points(sizes):
+        parts = [compute_part(e, s) for e, s in zip(point, sizes, strict=True)]
+        losses.append(Fraction(sum(parts)))
+    return losses
 
 
 def _dot_product(first: Any, second: Any) -> Fraction:
@@ -733,7 +739,7 @@ def _compute_loss(name: str, r: Fraction) -> Fraction:
 
 
 def _draw_claimed_value(rng: random.Random, value: Fraction) -> str:
-    """Draw a claimed value: the true one, an allowed rounding of it, or slightly too much or little."""
+    """Draw the true value, a number above it by an allowed rounding, or a wrong number near it."""
     slack = max(abs(value), Fraction(1, 10**300)) / 10**15
     return str(
         value + slack * rng.choice([0, 0, Fraction(1, 2), 1, Fraction(11, 10), Fraction(-1, 100)])
