@@ -179,39 +179,18 @@ def _read_sections(
         (section -> its entries, (rows and columns of the entries of A)). Section "row_lower" has
         the equations only.
     """
+    target_column = _map_tensor_columns(canonical, parameters)
     parameter_count = sum(p.size for p in parameters)
-    # The places of the canonical parameters in the stacked vector. The constant is last.
-    target_column = np.full(canonical.total_param_size + 1, parameter_count)
-    position = 0
-    for p in parameters:
-        start = canonical.param_id_to_col.get(p.id)
-        if start is not None:
-            target_column[start : start + p.size] = position + np.arange(p.size)
-        position += p.size
     column_count = int(canonical.x.size)
     row_count = int(canonical.constr_size)
-
-    def read_tensor(tensor: Any, rows: Positions | None = None) -> tuple[Positions, sp.csr_array]:
-        """Return the positions of rows of a tensor, and these rows over (parameters, constant).
-
-        Default: all rows that are not zero.
-        """
-        coo = sp.coo_array(tensor)
-        coo.sum_duplicates()
-        is_nonzero = coo.data != 0
-        row = coo.coords[0][is_nonzero]
-        column = target_column[coo.coords[1][is_nonzero]]
-        if rows is None:
-            rows = np.unique(row)
-        entries = (coo.data[is_nonzero], (np.searchsorted(rows, row), column))
-        return rows, sp.csr_array(entries, shape=(rows.size, parameter_count + 1))
+    columns = np.arange(column_count)
 
     # The last row of the tensor of the costs is the offset.
-    _, cost = read_tensor(canonical.q, np.arange(column_count + 1))
+    _, cost = _read_tensor(canonical.q, target_column, np.arange(column_count + 1))
 
     # Entry (i, j) of [A b] is in row i + j * row_count of the tensor. The constraint A x + b >= 0
     # becomes -A x <= b in the Program.
-    tensor_rows, coefficients = read_tensor(canonical.A)
+    tensor_rows, coefficients = _read_tensor(canonical.A, target_column)
     is_in_A = tensor_rows < row_count * column_count
     b_rows = tensor_rows[~is_in_A] - row_count * column_count
     # This matrix puts the entries of b at their rows. The other rows of b are 0.
@@ -222,22 +201,21 @@ def _read_sections(
     entry_columns = entry_rows = tensor_rows
     if row_count:
         entry_columns, entry_rows = np.divmod(tensor_rows[is_in_A], row_count)
+
     matrices = {
-        "c": cost[np.arange(column_count)],
+        "c": cost[columns],
         "offset": cost[[column_count]],
         "A": -coefficients[np.flatnonzero(is_in_A)],
         "row_upper": right_sides,
         "row_lower": right_sides[np.flatnonzero(is_equation)],
     }
-
     # Bounds with parameters are in a tensor, and bounds without parameters in an array.
-    columns = np.arange(column_count)
     for section, tensor, bounds, no_bound in (
         ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
         ("upper", canonical.ub_tensor, canonical.upper_bounds, np.inf),
     ):
         if tensor is not None:
-            matrices[section] = read_tensor(tensor, columns)[1]
+            _, matrices[section] = _read_tensor(tensor, target_column, columns)
         else:
             ends = np.full(column_count, no_bound)
             if bounds is not None:
@@ -245,12 +223,54 @@ def _read_sections(
             entries = (ends, (columns, np.full(column_count, parameter_count)))
             shape = (column_count, parameter_count + 1)
             matrices[section] = sp.csr_array(entries, shape=shape)
+
     sections = {}
     for section, matrix in matrices.items():
         linear = sp.csr_array(matrix[:, np.arange(parameter_count)])
         linear.eliminate_zeros()
         sections[section] = _Section(matrix[:, [parameter_count]].toarray().ravel(), linear)
     return sections, (entry_rows, entry_columns)
+
+
+def _map_tensor_columns(canonical: Any, parameters: Sequence[cp.Parameter]) -> Positions:
+    """Return the position in (stacked parameters, constant) of every column of a tensor.
+
+    CVXPY stacks the parameters in another order than `Program`. The constant is last in both.
+    """
+    parameter_count = sum(p.size for p in parameters)
+    target_column = np.full(canonical.total_param_size + 1, parameter_count)
+    position = 0
+    for p in parameters:
+        start = canonical.param_id_to_col.get(p.id)
+        if start is not None:
+            target_column[start : start + p.size] = position + np.arange(p.size)
+        position += p.size
+    return target_column
+
+
+def _read_tensor(
+    tensor: Any, target_column: Positions, rows: Positions | None = None
+) -> tuple[Positions, sp.csr_array]:
+    """Read rows of a tensor as functions of the stacked parameters.
+
+    Args:
+        tensor: a sparse tensor of CVXPY, as in the module header.
+        target_column: the result of `_map_tensor_columns`.
+        rows: positions of the rows. Default: all rows that are not zero.
+
+    Returns:
+        The positions of the rows, and these rows over (stacked parameters, constant).
+    """
+    coo = sp.coo_array(tensor)
+    coo.sum_duplicates()
+    is_nonzero = coo.data != 0
+    row = coo.coords[0][is_nonzero]
+    column = target_column[coo.coords[1][is_nonzero]]
+    if rows is None:
+        rows = np.unique(row)
+    entries = (coo.data[is_nonzero], (np.searchsorted(rows, row), column))
+    constant_column = int(target_column[-1])
+    return rows, sp.csr_array(entries, shape=(rows.size, constant_column + 1))
 
 
 def _column_blocks(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:
