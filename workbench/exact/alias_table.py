@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.exact.arrays import Integers
+from workbench.exact.arrays import Integers, Words
 from workbench.exact.random_source import Source
 
 MAX_OUTCOMES = 1 << 20  # Laws of more outcomes have no alias table.
@@ -84,7 +84,7 @@ class AliasTable:
         positions += is_other_outcome
         return self.outcomes.take(positions)
 
-    def _settle_ties(self, columns: Integers, values: Integers) -> NDArray[np.bool_]:
+    def _settle_ties(self, columns: Integers, values: Words) -> NDArray[np.bool_]:
         """Decide with further bits whether U >= a_j, that is, the other outcome is drawn.
 
         Args:
