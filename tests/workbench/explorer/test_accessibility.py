@@ -1,8 +1,13 @@
-"""Test the accessibility of the page: axe, the contrast of letters, and use by keyboard only."""
+"""Test the accessibility of the page: the rules of axe, the contrast of texts, and keyboard use.
+
+axe is a JavaScript library that checks a page against accessibility rules. The contrast of texts in
+charts is computed here, because axe does not see the shapes below them.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,72 +17,111 @@ import pytest
 from bench.chromium import Chromium, Page
 from workbench.explorer.server import Server
 
-_SPECS = [
-    spec for name in ("axe_playwright_python", "axe_core_python") if (spec := find_spec(name))
-]
-AXE = Path(str(_SPECS[0].origin)).with_name("axe.min.js") if _SPECS else None
+# Either package contains the library.
+_AXE_PACKAGES = ("axe_playwright_python", "axe_core_python")
 SETTLED = "document.querySelector('main')?.dataset.settled"
-LEAST = 4.5  # The contrast of small letters (WCAG 2.2, 1.4.3).
+IS_QUERY_DRAWN = "document.querySelector('main.home')?.dataset.drawn"
+# The smallest contrast of small letters that WCAG 2.2 (1.4.3) allows.
+MIN_CONTRAST = 4.5
+# Tab must reach every control after at most this many steps.
+MAX_TAB_STEPS = 150
+DOWNLOAD_SECONDS = 300
 
-# The ground of letters in a chart is the first opaque shape below them, else paper.
-# The position and the contrast of every text, at three points.
-CONTRAST = r"""(() => {
-  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  const light = (parts) => parts.map((v) => linear(v / 255))
+# List [text, contrast] of every text in charts, at three points of each text.
+#
+# The background is found by blending the shapes below the point, from the first opaque one upwards.
+# Where no shape is opaque, the contrast is given as 0. The formulas are those of WCAG 2.2.
+CONTRASTS = r"""(() => {
+  const linearise = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const luminance = (rgb) => rgb.map((v) => linearise(v / 255))
     .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-  const numbers = (text) => text.match(/-?[\d.]+(e-?\d+)?/g).map(Number);
-  const parts = (text) => { const found = numbers(text), one = text.startsWith("color(") ? 255 : 1;
-    return { rgb: found.slice(0, 3).map((v) => v * one), alpha: found[3] ?? 1 }; };
-  const paint = (node) => {
-    const style = getComputedStyle(node), svg = node instanceof SVGElement;
-    const text = svg ? style.fill : style.backgroundColor;
-    if (text === "none" || ["svg", "g", "line"].includes(node.tagName)) return { rgb: [0, 0, 0], alpha: 0 };
-    const made = parts(text);
-    return { rgb: made.rgb, alpha: made.alpha * (svg ? style.fillOpacity * style.opacity : 1) };
+  const parseColour = (text) => {
+    const numbers = text.match(/-?[\d.]+(e-?\d+)?/g).map(Number);
+    const unit = text.startsWith("color(") ? 255 : 1;
+    return { rgb: numbers.slice(0, 3).map((v) => v * unit), alpha: numbers[3] ?? 1 };
   };
-  const found = [];
+  const paintOf = (node) => {
+    const style = getComputedStyle(node);
+    const isSvg = node instanceof SVGElement;
+    const text = isSvg ? style.fill : style.backgroundColor;
+    const hasNoFill = text === "none" || ["svg", "g", "line"].includes(node.tagName);
+    if (hasNoFill) return { rgb: [0, 0, 0], alpha: 0 };
+    const { rgb, alpha } = parseColour(text);
+    return { rgb, alpha: alpha * (isSvg ? style.fillOpacity * style.opacity : 1) };
+  };
+  const blend = (rgb, layer) => (
+    rgb.map((v, k) => v * (1 - layer.alpha) + layer.rgb[k] * layer.alpha)
+  );
+  const contrasts = [];
   for (const text of document.querySelectorAll("svg.chart text")) {
     const box = text.getBoundingClientRect();
     if (!box.width) continue;
     for (const share of [0.05, 0.5, 0.95]) {
-      const layers = document.elementsFromPoint(box.left + share * box.width, box.top + box.height / 2)
-        .filter((node) => node.tagName !== "text").map(paint).filter((one) => one.alpha > 0);
-      const last = layers.findIndex((one) => one.alpha >= 1), under = layers.slice(0, last + 1).reverse();
-      if (last < 0) { found.push([text.textContent, 0]); continue; }
-      const over = (rgb, one) => rgb.map((v, k) => v * (1 - one.alpha) + one.rgb[k] * one.alpha);
-      const ground = under.reduce(over, [0, 0, 0]);
-      const [a, b] = [light(ground), light(parts(getComputedStyle(text).fill).rgb)].sort((x, y) => y - x);
-      found.push([text.textContent, (a + 0.05) / (b + 0.05)]);
+      const x = box.left + share * box.width;
+      const y = box.top + box.height / 2;
+      const layers = document.elementsFromPoint(x, y)
+        .filter((node) => node.tagName !== "text").map(paintOf)
+        .filter((layer) => layer.alpha > 0);
+      const opaqueIndex = layers.findIndex((layer) => layer.alpha >= 1);
+      if (opaqueIndex < 0) {
+        contrasts.push([text.textContent, 0]);
+        continue;
+      }
+      const visibleLayers = layers.slice(0, opaqueIndex + 1).reverse();
+      const background = luminance(visibleLayers.reduce(blend, [0, 0, 0]));
+      const letters = luminance(parseColour(getComputedStyle(text).fill).rgb);
+      const lighter = Math.max(background, letters);
+      const darker = Math.min(background, letters);
+      contrasts.push([text.textContent, (lighter + 0.05) / (darker + 0.05)]);
     }
   }
-  return found;
+  return contrasts;
 })()"""
 
+# List [rule, HTML, explanation] of every element that violates a rule of axe, or that axe cannot
+# judge. The contrast in charts is left out.
+AXE_PROBLEMS = """[...result.violations, ...result.incomplete]
+    .flatMap((rule) => rule.nodes.map((node) => [rule.id, node]))
+    .filter(([id, node]) => {
+        const isInChart = document.querySelector(node.target[0]).closest('svg.chart');
+        return id !== 'color-contrast' || !isInChart;
+    })
+    .map(([id, node]) => [id, node.html.slice(0, 120), node.failureSummary])"""
 
-def looked_at(page: Page, *, dark: bool = False) -> None:
-    """Show the whole page in the window, in a theme."""
-    theme = "dark" if dark else "light"
+
+def find_axe() -> Path | None:
+    """Return the file of the library axe. None if no package contains it."""
+    for name in _AXE_PACKAGES:
+        spec = find_spec(name)
+        if spec is not None:
+            return Path(str(spec.origin)).with_name("axe.min.js")
+    return None
+
+
+AXE_PATH = find_axe()
+
+
+def set_theme(page: Page, theme: str) -> None:
+    """Show the whole page in the window, in the theme "light" or "dark"."""
     page.call(
         "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
     )
     page.size(1280, max(800, page.js("document.documentElement.scrollHeight")))
 
 
-def violations(page: Page) -> list[Any]:
-    """Return what axe finds or cannot decide, except letters in charts, whose ground it cannot see."""
-    assert AXE is not None
-    page.js(f"{AXE.read_text('utf-8')}; 0")
+def list_axe_problems(page: Page) -> list[Any]:
+    """Run axe on the page and return `AXE_PROBLEMS`."""
+    assert AXE_PATH is not None
+    page.js(f"{AXE_PATH.read_text('utf-8')}; 0")
     page.js(
         "window.result = null; axe.run(document).then((result) => { window.result = result; }); 0"
     )
     page.wait("window.result", 90)
-    kept = """[...result.violations, ...result.incomplete].flatMap((rule) => rule.nodes.map((node) => [rule.id, node]))
-        .filter(([id, node]) => id !== 'color-contrast' || !document.querySelector(node.target[0]).closest('svg.chart'))
-        .map(([id, node]) => [id, node.html.slice(0, 120), node.failureSummary])"""
-    found: list[Any] = page.js(kept)
-    return found
+    problems: list[Any] = page.js(AXE_PROBLEMS)
+    return problems
 
 
+# Name -> fragment of the address.
 PAGES = {
     "query": "form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared",
     "modulo": "family=modulo&n=8&max_shift=3&epsilon=1.5&delta=0.1",
@@ -89,94 +133,106 @@ PAGES = {
 
 
 @pytest.fixture(params=PAGES, scope="module")
-def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Any:
-    made = browser.open(server.make_address(PAGES[request.param]))
-    wanted = (
-        "document.querySelector('main.home')?.dataset.drawn"
-        if request.param == "query"
-        else SETTLED
-    )
-    made.wait(f"{wanted} || document.querySelector('.status.error')")
-    yield made
+def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Iterator[Page]:
+    """Yield each page of PAGES after it is drawn, or after it shows an error."""
+    opened_page = browser.open(server.make_address(PAGES[request.param]))
+    is_drawn = IS_QUERY_DRAWN if request.param == "query" else SETTLED
+    opened_page.wait(f"{is_drawn} || document.querySelector('.status.error')")
+    yield opened_page
     browser.close_pages()
 
 
-def test_letters_of_charts_can_be_read_in_both_themes(page: Page) -> None:
-    for dark in (False, True):
-        looked_at(page, dark=dark)
-        assert [one for one in page.js(CONTRAST) if one[1] < LEAST] == []
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_of_charts_have_enough_contrast(page: Page, theme: str) -> None:
+    set_theme(page, theme)
+    assert [text for text, contrast in page.js(CONTRASTS) if contrast < MIN_CONTRAST] == []
 
 
-@pytest.mark.skipif(AXE is None, reason="axe is missing: pip install axe-core-python")
-def test_axe_finds_nothing_in_both_themes(page: Page) -> None:
-    for dark in (False, True):
-        looked_at(page, dark=dark)
-        assert violations(page) == []
+@pytest.mark.skipif(AXE_PATH is None, reason="axe is missing: pip install axe-core-python")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_problem(page: Page, theme: str) -> None:
+    set_theme(page, theme)
+    assert list_axe_problems(page) == []
 
 
 # Use without a mouse.
 
 
 def tab_to(page: Page, condition: str) -> None:
-    """Press Tab until the focused element satisfies a condition. Every stop must be visible."""
-    for _ in range(150):
+    """Press Tab until the focused element satisfies a condition.
+
+    Every element on the way must be visible and outlined.
+
+    Args:
+        page: page in the browser.
+        condition: JavaScript expression of `node`, the focused element.
+    """
+    for _ in range(MAX_TAB_STEPS):
         page.press("Tab")
-        held, seen = (
-            page.js(f"""(() => {{ const one = document.activeElement, style = getComputedStyle(one);
-            const box = one.getBoundingClientRect();
-            return [Boolean({condition}), one === document.body || (box.width > 0 && style.outlineStyle !== 'none')];
+        is_reached, is_visible = page.js(f"""(() => {{
+            const node = document.activeElement;
+            const hasOutline = getComputedStyle(node).outlineStyle !== 'none';
+            const isOutlined = node.getBoundingClientRect().width > 0 && hasOutline;
+            return [Boolean({condition}), node === document.body || isOutlined];
         }})()""")
-        )
-        assert seen, page.js("document.activeElement.outerHTML.slice(0, 200)")
-        if held:
+        assert is_visible, page.js("document.activeElement.outerHTML.slice(0, 200)")
+        if is_reached:
             return
-    raise AssertionError(f"the focus never comes to {condition}")
+    raise AssertionError(f"The focus never reaches {condition}.")
 
 
-def test_a_whole_session_by_keyboard_alone(
+def test_a_query_is_refined_and_a_design_saved_by_keyboard_alone(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
     page = browser.open(server.make_address(PAGES["query"]))
-    page.wait("document.querySelector('main.home')?.dataset.drawn")
-    tab_to(page, "one.id === 'query-epsilon'")
-    page.press("2", "Enter")  # Tab selects the text of the field.
+    page.wait(IS_QUERY_DRAWN)
+    tab_to(page, "node.id === 'query-epsilon'")
+    # Tab selects the text of the field, so "2" replaces it.
+    page.press("2", "Enter")
     page.wait("new URLSearchParams(location.hash.slice(1)).get('epsilon') === '2'")
     page.wait(
-        "!document.querySelector('.stale') && !document.querySelector('main').textContent.includes('being solved')"
+        "!document.querySelector('.stale') "
+        "&& !document.querySelector('main').textContent.includes('being solved')"
     )
-    tab_to(page, "one.textContent === 'integer noise, clamped' && one.closest('table')")
+    tab_to(page, "node.textContent === 'integer noise, clamped' && node.closest('table')")
     page.press("Enter")
     page.wait(SETTLED, 90)
-    tab_to(page, "one.textContent === 'Pin to compare'")
+    tab_to(page, "node.textContent === 'Pin to compare'")
     page.press("Space")
     page.wait("document.querySelector('[aria-label^=Remove]')")
-    before = page.js("document.querySelector('.value').textContent")
-    tab_to(page, "one.getAttribute('aria-label') === 'epsilon, slider'")
+    loss_text = page.js("document.querySelector('.value').textContent")
+    tab_to(page, "node.getAttribute('aria-label') === 'epsilon, slider'")
     page.press("ArrowRight", "ArrowRight")
-    page.wait(f"document.querySelector('.value').textContent !== '{before}'")
+    page.wait(f"document.querySelector('.value').textContent !== '{loss_text}'")
     page.wait("document.querySelector('.hero .badge.proven')")
     assert page.js("document.activeElement.getAttribute('aria-label')") == "epsilon, slider"
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
-    tab_to(page, "one.textContent === 'Save' && one.tagName === 'SUMMARY'")
+    tab_to(page, "node.textContent === 'Save' && node.tagName === 'SUMMARY'")
     page.press("Enter")
-    tab_to(page, "one.textContent === 'SVG'")
+    tab_to(page, "node.textContent === 'SVG'")
     page.press("Enter")
-    tab_to(page, "one.textContent === 'Save the certificate'")
+    tab_to(page, "node.textContent === 'Save the certificate'")
     page.press("Enter")
-    end = time.monotonic() + 300
+    end = time.monotonic() + DOWNLOAD_SECONDS
     while len([*tmp_path.glob("*.svg"), *tmp_path.glob("*.json")]) < 2 and time.monotonic() < end:
         time.sleep(0.1)
     assert {file.suffix for file in tmp_path.iterdir()} == {".svg", ".json"}
-    # Typed text is not lost when the page is updated.
+    assert page.complaints == []
+    browser.close_pages()
+
+
+def test_typed_text_and_the_focus_survive_an_update_of_the_page(
+    browser: Chromium, server: Server
+) -> None:
+    page = browser.open(server.make_address(PAGES["modulo"]))
+    page.wait(SETTLED, 90)
     page.js("document.querySelector('.inverse input').focus()")
     page.press("7")
-    typed = page.js("document.querySelector('.inverse input').value")
-    drawn = page.js("Number(document.querySelector('main').dataset.drawn)")
-    page.set_control("option-epsilon", "1.7")
-    page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawn}")
-    assert (
-        page.js("document.activeElement.closest('.inverse') && document.activeElement.value")
-        == typed
-    )
+    typed_text = page.js("document.querySelector('.inverse input').value")
+    drawing_count = page.js("Number(document.querySelector('main').dataset.drawn)")
+    page.give("option-epsilon", "1.7")
+    page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawing_count}")
+    assert page.js("document.activeElement.closest('.inverse') !== null")
+    assert page.js("document.activeElement.value") == typed_text
     assert page.complaints == []
     browser.close_pages()

@@ -1,4 +1,10 @@
-"""Test the page in a browser: actions of a reader, and that every number is the API's."""
+"""Test the explorer in a browser: the actions of a reader, and that every number equals the API's.
+
+The page sets `data-drawn` on its main element to the number of times it was drawn, and
+`data-settled` after its last chart. The event "workbench-drawn" carries the shown design, its
+*view*. `open_explorer` stores it in `window.view`: `view.given` has the texts of the options, and
+`view.certificate` is null until the design is certified.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,59 +27,100 @@ from workbench.pipeline.design import Design
 from workbench.pipeline.registry import get_family, list_families
 from workbench.recommendation.recommend import recommend
 
+FAMILIES = [family.name for family in list_families()]
+# Options of most tests, as the texts in the fields of the page.
+NOISE_OPTIONS = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
+NOISE_STATE = {"family": "modulo", **NOISE_OPTIONS}
+# A downloaded file must arrive within this time.
+DOWNLOAD_SECONDS = 300
+# A design from a hot start may differ from the API's by this share.
+HOT_START_TOLERANCE = 1e-8
+# Columns that depend on the start of the solver, which may end at another optimal vertex.
+START_COLUMNS = ("start", "residual", "gap")
+# Addresses on this machine, and data in the page itself.
+LOCAL_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/|data:|blob:|about:|file:")
+
+# JavaScript conditions and expressions.
 SETTLED = "document.querySelector('main')?.dataset.settled"
-FAMILIES = [kind.name for kind in list_families()]
+HAS_ERROR = "document.querySelector('.status.error')"
+IS_PROVEN = "document.querySelector('.hero .badge.proven')"
+STATUS_TEXT = "document.querySelector('.status').textContent"
+SHOWN_LOSS = "document.querySelector('.value').textContent"
+EPSILON_FIELD = "document.getElementById('option-epsilon')"
+DRAWING_COUNT = "Number(document.querySelector('main').dataset.drawn)"
 
 
 @pytest.fixture(autouse=True)
-def closing(browser: Chromium) -> Iterator[None]:
+def close_pages(browser: Chromium) -> Iterator[None]:
+    """Close the pages of a test after it."""
     yield
     browser.close_pages()
 
 
-def opened(
+def open_explorer(
     browser: Chromium, server: Server, state: dict[str, Any] | None = None, **size: int
 ) -> Page:
-    page = browser.open("about:blank", load=False, **size)
-    keep = (
+    """Open the explorer and wait until it shows a design or an error.
+
+    Args:
+        browser: browser of the test.
+        server: server of the explorer.
+        state: family and options of the address. None: none.
+        size: width and height of the window in pixels.
+    """
+    page = browser.open("about:blank", wait=False, **size)
+    store_view = (
         "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
     )
-    page.call("Page.addScriptToEvaluateOnNewDocument", source=keep)
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=store_view)
     page.go(server.make_address(urlencode(state or {}, doseq=True)))
-    page.wait(
-        "document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')"
-    )
+    page.wait(f"document.querySelector('main')?.dataset.drawn || {HAS_ERROR}")
     return page
 
 
-def designed(name: str, given: dict[str, Any], check: str) -> Design:
-    kind = get_family(name)
-    with kind.open_session(
-        kind.make_request_from_values(read_option_values(kind, given) | {"check": check})
-    ) as session:
+def open_settled(browser: Chromium, server: Server, state: dict[str, Any], **size: int) -> Page:
+    """Open the explorer and wait until all its charts are drawn."""
+    page = open_explorer(browser, server, state, **size)
+    page.wait(SETTLED)
+    return page
+
+
+def design_by_api(family_name: str, options: dict[str, Any], check: str) -> Design:
+    """Design the mechanism of the page's options in Python. check: "audit" or "certify"."""
+    family = get_family(family_name)
+    values = read_option_values(family, options) | {"check": check}
+    with family.open_session(family.make_request_from_values(values)) as session:
         return session.design()
 
 
-def shown(value: Any) -> str:
-    """Return a cell of a table as the page writes it."""
+def format_cell(value: Any) -> str:
+    """Return the text of a value in a table of the page."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else f"{value:.9g}"
+    if isinstance(value, str):
+        return value
+    return f"{value:.9g}"
 
 
-def same(text: str, value: Any, *, hot: bool = False) -> bool:
-    """Return whether a cell shows a value to nine digits; hot: up to the rounding of a hot start."""
+def is_cell_of(text: str, value: Any) -> bool:
+    """Return whether a cell shows a value, to nine digits."""
     if isinstance(value, float) and text not in ("inf", "-inf"):
-        return float(text) == pytest.approx(
-            float(f"{value:.9g}"), rel=1e-8 if hot else 0, abs=1e-12 if hot else 0
-        )
-    return text == shown(value)
+        return float(text) == float(f"{value:.9g}")
+    return text == format_cell(value)
 
 
-def row_of(page: Page) -> dict[str, str]:
-    """Return the table of the row on the page."""
+def is_cell_of_hot_start(text: str, value: Any) -> bool:
+    """Return whether a cell shows a value, up to the rounding of a hot start."""
+    if isinstance(value, float) and text not in ("inf", "-inf"):
+        expected = float(f"{value:.9g}")
+        return float(text) == pytest.approx(expected, rel=HOT_START_TOLERANCE, abs=1e-12)
+    return text == format_cell(value)
+
+
+def read_design_row(page: Page) -> dict[str, str]:
+    """Open the table of the design's row on the page, and return column -> text."""
     page.js("document.querySelector('[aria-label=Proof] details').open = true")
     page.wait("document.querySelector('[aria-label=Proof] details table')")
     rows = page.js("""[...document.querySelectorAll('[aria-label=Proof] details table tr')].slice(1)
@@ -82,91 +129,100 @@ def row_of(page: Page) -> dict[str, str]:
 
 
 def check_clean(page: Page) -> None:
+    """Check that the page logged no error, and requested no address of another machine."""
     assert page.complaints == []
-    assert all(
-        re.match(r"http://127\.0\.0\.1:\d+/|data:|blob:|about:|file:", url) for url in page.requests
-    ), page.requests
+    assert all(LOCAL_ADDRESS.match(url) for url in page.requests), page.requests
+
+
+def wait_for_files(files: Sequence[Path]) -> None:
+    """Wait until all files are downloaded."""
+    end = time.monotonic() + DOWNLOAD_SECONDS
+    while not all(file.exists() for file in files) and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def allow_downloads(browser: Chromium, folder: Path) -> None:
+    """Let the browser save files in a folder without a question."""
+    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+
+# Numbers of the page.
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_is_drawn_with_the_numbers_of_the_api(
     browser: Chromium, server: Server, name: str
 ) -> None:
-    page = opened(browser, server, {"family": name})
-    given = next(entry["first"] for entry in describe_families() if entry["name"] == name)
-    page.wait(f"!{json.dumps(get_family(name).certifies)} || window.view.certificate")
-    design = designed(name, given, "certify")
-    assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(
-        design.objective, rel=1e-8
-    )
-    row = row_of(page)
+    page = open_explorer(browser, server, {"family": name})
+    options = next(entry["first"] for entry in describe_families() if entry["name"] == name)
+    if get_family(name).certifies:
+        page.wait("window.view.certificate")
+    design = design_by_api(name, options, "certify")
+    shown_loss = float(page.js(SHOWN_LOSS))
+    assert shown_loss == pytest.approx(design.objective, rel=HOT_START_TOLERANCE)
+    row = read_design_row(page)
+    # The bound and the pure ε also depend on the vertex, but they must be shown.
     for column, value in design.row().items():
-        if column not in (
-            "start",
-            "residual",
-            "gap",
-        ):  # A hot start may find another optimal vertex.
-            assert same(row[column], value, hot=True) or column in ("bound", "pure_epsilon"), column
-    facts = dict(
-        page.js(
-            "[...document.querySelectorAll('table.facts tr')].map((r) => [...r.cells].map((c) => c.textContent))"
-        )
-    )
-    assert {label for label, _ in design.facts()} <= set(facts)
+        if column not in START_COLUMNS:
+            is_same = is_cell_of_hot_start(row[column], value)
+            assert is_same or column in ("bound", "pure_epsilon"), column
+    facts = page.js("""[...document.querySelectorAll('table.facts tr')]
+        .map((row) => [...row.cells].map((cell) => cell.textContent))""")
+    assert {label for label, _ in design.facts()} <= set(dict(facts))
     if get_family(name).draws:
         assert page.js("document.querySelectorAll('svg.chart, img.picture').length") >= 1
     check_clean(page)
 
 
-def test_a_reader_drags_changes_certifies_exports(
-    browser: Chromium, server: Server, tmp_path: Path
+def test_a_dragged_slider_changes_the_design_and_the_address(
+    browser: Chromium, server: Server
 ) -> None:
-    given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
-    page = opened(browser, server, {"family": "modulo", **given})
-    page.wait(SETTLED)
-
-    # ε is dragged with the mouse.
+    page = open_settled(browser, server, NOISE_STATE)
     slider = "document.querySelector('#option-epsilon ~ input[type=range]').getBoundingClientRect()"
     x, y = page.js(
         f"(({{ left, top, width, height }}) => [left + 0.7 * width, top + height / 2])({slider})"
     )
-    before = int(page.js("document.querySelector('main').dataset.drawn"))
-    page.mouse("mousePressed", x, y, 1)
+    drawing_count = page.js(DRAWING_COUNT)
+    page.mouse("mousePressed", x, y, buttons=1)
     for step in range(5):
-        page.mouse("mouseMoved", x - 4 * step, y, 1)
+        page.mouse("mouseMoved", x - 4 * step, y, buttons=1)
     page.mouse("mouseReleased", x - 16, y)
-    page.wait(f"Number(document.querySelector('main').dataset.drawn) > {before}")
-    page.wait(
-        "window.view.given.epsilon === document.getElementById('option-epsilon').value && window.view.certificate"
-    )
-    given["epsilon"] = page.js("document.getElementById('option-epsilon').value")
-    assert given["epsilon"] != "1.5"
-    assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == given["epsilon"]
+    page.wait(f"{DRAWING_COUNT} > {drawing_count}")
+    page.wait(f"window.view.given.epsilon === {EPSILON_FIELD}.value && window.view.certificate")
+    epsilon = page.js(f"{EPSILON_FIELD}.value")
+    assert epsilon != "1.5"
+    assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == epsilon
+    design = design_by_api("modulo", NOISE_OPTIONS | {"epsilon": epsilon}, "audit")
     assert page.js("window.view.objective") == pytest.approx(
-        designed("modulo", given, "audit").objective, rel=1e-8
+        design.objective, rel=HOT_START_TOLERANCE
     )
+    # The button Back of the browser restores the former ε.
     page.js("history.back() ?? 1")
-    page.wait("document.getElementById('option-epsilon').value === '1.5'")
-    given["epsilon"] = "1.5"
+    page.wait(f"{EPSILON_FIELD}.value === '1.5'")
+    check_clean(page)
 
-    # The certified row is that of the command line.
-    page.wait("window.view.given.epsilon === '1.5' && window.view.certificate")
+
+def test_an_exported_page_shows_the_certified_design_without_a_network(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    page.wait("window.view.certificate")
     assert page.js("document.querySelector('.badge.proven') !== null")
-    design = designed("modulo", given, "certify")
-    row = row_of(page)
+    design = design_by_api("modulo", NOISE_OPTIONS, "certify")
+    assert design.certificate is not None
+    certificate = design.certificate.content().decode()
+    row = read_design_row(page)
     assert set(row) == set(design.row())
     for column, value in design.row().items():
-        assert same(row[column], value), column
-    assert page.js("window.view.certificate") == design.certificate.content().decode()  # type: ignore[union-attr]
+        assert is_cell_of(row[column], value), column
+    assert page.js("window.view.certificate") == certificate
 
-    # The page is exported and opened without a network.
     folder = tmp_path / "downloads"
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    export_path = folder / "explore-modulo.html"
+    allow_downloads(browser, folder)
     page.click("Export page")
-    end = time.monotonic() + 300
-    while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
-        time.sleep(0.1)
-    copy = browser.open("about:blank", load=False)
+    wait_for_files([export_path])
+    copy = browser.open("about:blank", wait=False)
     copy.call(
         "Network.emulateNetworkConditions",
         offline=True,
@@ -174,91 +230,103 @@ def test_a_reader_drags_changes_certifies_exports(
         downloadThroughput=0,
         uploadThroughput=0,
     )
-    copy.go((folder / "explore-modulo.html").as_uri())
+    copy.go(export_path.as_uri())
     copy.wait("document.querySelectorAll('svg.chart').length >= 5")
-    row = row_of(copy)
+    row = read_design_row(copy)
     for column, value in design.row().items():
-        assert same(row[column], value), column
-    data = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
-    assert data["view"]["certificate"] == design.certificate.content().decode()  # type: ignore[union-attr]
-    for step in data["steps"][::4]:
+        assert is_cell_of(row[column], value), column
+    export = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
+    assert export["view"]["certificate"] == certificate
+
+    # `steps` are the designs of the slider of the copy. Every fourth one is computed again.
+    for step in export["steps"][::4]:
         assert step["objective"] == pytest.approx(
-            designed("modulo", step["given"], "audit").objective, rel=1e-8
+            design_by_api("modulo", step["given"], "audit").objective, rel=HOT_START_TOLERANCE
         )
-    copy.set_control("step", "0", "input")
-    at = copy.js("document.querySelector('.value').textContent")
-    assert float(at) == pytest.approx(
-        min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8
+    copy.give("step", "0", "input")
+    first_step = min(export["steps"], key=lambda step: step["hot"]["epsilon"])
+    assert float(copy.js(SHOWN_LOSS)) == pytest.approx(
+        first_step["objective"], rel=HOT_START_TOLERANCE
     )
     assert not [url for url in copy.requests if url.startswith("http")]
     check_clean(copy)
 
-    # Another family.
-    page.set_control("family", "quantizer")
+
+def test_another_family_is_shown_when_it_is_selected(browser: Chromium, server: Server) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    page.give("family", "quantizer")
     page.wait("window.view.heading.startsWith('Unbiased quantizer')")
     check_clean(page)
+
+
+# Replace `fetch`: names of requested tasks are added to `window.tasks`, and every answer to
+# "design" becomes preliminary, with the loss 0.75.
+MAKE_DESIGNS_PRELIMINARY = """void ((realFetch) => {
+    window.tasks = [];
+    window.fetch = async (address, request) => {
+        const answer = await realFetch(address, request);
+        const task = address.split('/').pop();
+        window.tasks.push(task);
+        if (task !== 'design') return answer;
+        const texts = (await answer.text()).split('\\n').filter(Boolean);
+        const lines = texts.map((text) => JSON.parse(text));
+        const preliminary = { preliminary: true, certified: false, certificate: null };
+        Object.assign(lines.at(-1).result, { ...preliminary, objective: 0.75 });
+        return new Response(lines.map((line) => JSON.stringify(line) + '\\n').join(''));
+    };
+})(window.fetch)"""
+# Add [loss, has the badge "open", has the badge "proven"] to `window.drawings` at every drawing.
+RECORD_DRAWINGS = """void (() => {
+    window.drawings = [];
+    document.addEventListener('workbench-drawn', () => window.drawings.push([
+        document.querySelector('.value').textContent,
+        Boolean(document.querySelector('.badge.open')),
+        Boolean(document.querySelector('.badge.proven')),
+    ]));
+})()"""
 
 
 def test_a_preliminary_design_says_so_until_it_is_certified(
     browser: Chromium, server: Server
 ) -> None:
-    """The answer to a slider is changed to a preliminary one. The page then requests the proof."""
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
+    page = open_settled(browser, server, NOISE_STATE)
+    page.js(MAKE_DESIGNS_PRELIMINARY)
+    page.js(RECORD_DRAWINGS)
+    page.give("option-epsilon", "1.4")
+    page.wait("window.drawings.some(([, , isProven]) => isProven)")
+    *open_drawings, (proven_loss, *proven_badges) = page.js(
+        "window.drawings.slice(0, 1 + window.drawings.findIndex(([, , isProven]) => isProven))"
     )
-    page.wait(SETTLED)
-    page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
-        const answer = await real(address, given), task = address.split('/').pop();
-        window.asked.push(task);
-        if (task !== 'design') return answer;
-        const lines = (await answer.text()).split('\\n').filter(Boolean).map((line) => JSON.parse(line));
-        Object.assign(lines.at(-1).result, { preliminary: true, certified: false, certificate: null, objective: 0.75 });
-        return new Response(lines.map((line) => JSON.stringify(line) + '\\n').join('')); }; })(window.fetch)""")
-    page.js("""document.addEventListener('workbench-drawn', () => window.seen.push([
-        document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
-        Boolean(document.querySelector('.badge.proven'))])) ?? 1""")
-    page.set_control("option-epsilon", "1.4")
-    page.wait("window.seen.some(([, , proven]) => proven)")
-    given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
-    *before, (value, *badges) = page.js(
-        "window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))"
-    )
-    # After a slow first design, that of a neighbouring budget is shown before.
-    assert before[-1] == ["at most 0.75", True, False]
-    assert all(shown == [True, False] for _, *shown in before)
-    asked = page.js("window.asked.slice(0, 2)")
-    assert asked in (
-        ["design", "certify"],
-        ["design", "prove"],
-    )  # The proof comes before the curves. "prove" certifies in the slow lane.
-    assert float(value) == float(f"{designed('modulo', given, 'certify').objective:.9g}")
-    assert badges == [False, True]
+    # If the first design is slow, the design at a neighbouring budget is drawn before it.
+    assert open_drawings[-1] == ["at most 0.75", True, False]
+    assert all(badges == [True, False] for _, *badges in open_drawings)
+    # The proof is requested before the curves. "prove" certifies beside the other tasks.
+    assert page.js("window.tasks.slice(0, 2)") in (["design", "certify"], ["design", "prove"])
+    design = design_by_api("modulo", NOISE_OPTIONS | {"epsilon": "1.4"}, "certify")
+    assert float(proven_loss) == float(f"{design.objective:.9g}")
+    assert proven_badges == [False, True]
     check_clean(page)
 
 
-def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"},
-    )
+def test_the_minimal_epsilon_for_a_loss_is_found(browser: Chromium, server: Server) -> None:
+    options = {"n": "8", "max_shift": "3", "notion": "dp"}
+    page = open_explorer(browser, server, {"family": "modulo", "epsilon": "1.5", **options})
     page.js("void (document.querySelector('.inverse input').value = '0.4')")
     page.click("minimal epsilon")
-    page.wait("document.querySelector('.status').textContent.startsWith('Minimal epsilon')")
-    page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
-    least = page.js("document.getElementById('option-epsilon').value")
-    given = {"n": "8", "max_shift": "3", "notion": "dp"}
-    assert designed("modulo", given | {"epsilon": least}, "audit").objective <= 0.4
-    assert (
-        designed("modulo", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
-    )
+    page.wait(f"{STATUS_TEXT}.startsWith('Minimal epsilon')")
+    page.wait(f"window.view.given.epsilon === {EPSILON_FIELD}.value")
+    epsilon = page.js(f"{EPSILON_FIELD}.value")
+    smaller_epsilon = str(float(epsilon) - 0.001)
+    assert design_by_api("modulo", options | {"epsilon": epsilon}, "audit").objective <= 0.4
+    assert design_by_api("modulo", options | {"epsilon": smaller_epsilon}, "audit").objective > 0.4
     check_clean(page)
+
+
+# Errors.
 
 
 @pytest.mark.parametrize(
-    ("fragment", "words"),
+    ("fragment", "message"),
     [
         ("family=nothing", "family must be one of modulo, noise"),
         ("family=modulo&n=0&epsilon=1", "n must be an integer"),
@@ -266,56 +334,120 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
         ("%%%&&=", "option must be one of"),
     ],
 )
-def test_a_bad_fragment_is_a_sentence(
-    browser: Chromium, server: Server, fragment: str, words: str
+def test_a_wrong_address_shows_an_error_message(
+    browser: Chromium, server: Server, fragment: str, message: str
 ) -> None:
     page = browser.open(server.make_address() + "#" + fragment)
-    page.wait("document.querySelector('.status.error')")
-    assert words in page.js("document.querySelector('.status').textContent")
+    page.wait(HAS_ERROR)
+    assert message in page.js(STATUS_TEXT)
     assert page.js("document.querySelectorAll('img').length") == 0
     check_clean(page)
 
 
-def test_two_tabs_and_a_phone(browser: Chromium, server: Server) -> None:
-    first = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5"},
-        width=360,
-        height=740,
-    )
-    second = opened(
-        browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
-    )
-    assert first.js("window.view.given.n") == "8"
-    assert second.js("window.view.given.n") == "4"
-    first.wait(SETTLED)
-    assert first.js("document.documentElement.scrollWidth") <= 360
-    reached = first.js("""[...document.querySelectorAll('input, select, button, summary')].filter((one) => {
-        one.focus(); return document.activeElement !== one && !one.disabled && one.checkVisibility(); }).length""")
-    assert reached == 0
-    unnamed = first.js("""[...document.querySelectorAll('input, select')].filter((one) =>
-        !one.labels?.length && !one.getAttribute('aria-label')).length""")
-    assert unnamed == 0
-    check_clean(first)
-
-
-def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
+def test_a_page_of_a_stopped_server_shows_an_error(browser: Chromium) -> None:
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        page = opened(browser, server, {"family": "modulo"})
-        page.wait(SETTLED)
+        page = open_settled(browser, server, {"family": "modulo"})
         server.shutdown()
         thread.join()
-    page.set_control("option-epsilon", "2")
-    page.wait("document.querySelector('.status.error')")
-    assert "server" in page.js("document.querySelector('.status').textContent")
+    page.give("option-epsilon", "2")
+    page.wait(HAS_ERROR)
+    assert "server" in page.js(STATUS_TEXT)
 
 
-def test_the_file_of_its_owner_forwards_to_the_page(
+def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    loss_text = page.js(SHOWN_LOSS)
+    page.give("option-epsilon", "abc")
+    page.wait("document.querySelector('#option-epsilon[aria-invalid=true]')")
+    assert "must be" in page.js("document.getElementById('option-epsilon-error').textContent")
+    assert page.js(SHOWN_LOSS) == loss_text
+    assert page.js("document.querySelector('.hero .stale') !== null")
+    page.give("option-epsilon", "1.5")
+    page.wait(
+        "!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')"
+    )
+
+
+def test_an_infeasible_request_shows_a_sentence_instead_of_a_loss(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_explorer(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
+    assert page.js(SHOWN_LOSS) == "No mechanism satisfies this request"
+    assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
+
+
+# Windows and tabs.
+
+
+def test_two_tabs_show_different_designs(browser: Chromium, server: Server) -> None:
+    first = open_explorer(browser, server, NOISE_STATE)
+    second_state = {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
+    second = open_explorer(browser, server, second_state)
+    assert first.js("window.view.given.n") == "8"
+    assert second.js("window.view.given.n") == "4"
+
+
+def test_all_controls_are_named_and_can_be_focused_on_a_phone(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_settled(browser, server, NOISE_STATE, width=360, height=740)
+    assert page.js("document.documentElement.scrollWidth") <= 360
+    unfocusable_count = page.js("""[...document.querySelectorAll('input, select, button, summary')]
+        .filter((control) => {
+            control.focus();
+            const hasFocus = document.activeElement === control;
+            return !hasFocus && !control.disabled && control.checkVisibility();
+        }).length""")
+    assert unfocusable_count == 0
+    unnamed_count = page.js("""[...document.querySelectorAll('input, select')].filter((control) =>
+        !control.labels?.length && !control.getAttribute('aria-label')).length""")
+    assert unnamed_count == 0
+    check_clean(page)
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 720, 390])
+def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, width: int) -> None:
+    state = {"family": "noise", "epsilon": "1", "delta": "1e-5"}
+    page = open_settled(browser, server, state, width=width, height=800)
+    assert page.js("document.documentElement.scrollWidth") <= width
+
+
+def test_a_narrow_window_shows_the_result_before_the_controls(
+    browser: Chromium, server: Server
+) -> None:
+    state = {"family": "noise", "epsilon": "1", "delta": "1e-5"}
+    page = open_settled(browser, server, state, width=390, height=800)
+    assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
+    assert page.js("document.querySelector('.controls').open") is False
+
+
+def test_a_printed_page_has_charts_of_one_width_in_order(browser: Chromium, server: Server) -> None:
+    """The window is first halved, which is a zoom to 200 %."""
+    state = {"family": "noise", "epsilon": "1", "delta": "1e-5"}
+    page = open_settled(browser, server, state, width=1440, height=800)
+    page.size(720, 800)
+    page.wait("!document.querySelector('.controls').open")
+    widths = """[...document.querySelectorAll('.columns svg.chart')]
+        .map((chart) => chart.viewBox.baseVal.width)"""
+    order = """[...document.querySelectorAll('.columns .card')]
+        .map((card) => Number(card.style.order))"""
+    screen_widths = set(page.js(widths))
+    printed_widths, printed_order = page.js(
+        f"(dispatchEvent(new Event('beforeprint')), [{widths}, {order}])"
+    )
+    assert set(printed_widths) == {340}
+    assert printed_order == sorted(printed_order)
+    assert set(page.js(f"(dispatchEvent(new Event('afterprint')), {widths})")) == screen_widths
+
+
+def test_the_redirect_file_opens_the_page_without_a_referrer(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
+    """The file keeps the token of the address out of the command line of the browser."""
     address = server.make_address("family=modulo&n=4&max_shift=1&epsilon=1")
     page = browser.open(_write_redirect(address, tmp_path))
     page.wait("document.querySelector('main')?.dataset.drawn")
@@ -324,35 +456,42 @@ def test_the_file_of_its_owner_forwards_to_the_page(
     check_clean(page)
 
 
-def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: Server) -> None:
-    page = browser.open(
-        server.make_address(
-            "form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared"
-        )
-    )
+# The first page: a query.
+
+QUERY_STATE = "form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared"
+
+
+def open_solved_query(browser: Chromium, server: Server) -> Page:
+    """Open the first page with a query, and wait until all classes are solved."""
+    page = browser.open(server.make_address(QUERY_STATE))
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     page.wait("!document.querySelector('.home .card.whole').textContent.includes('being solved')")
-    rows = page.js("""[...document.querySelectorAll('.home table tbody tr')]
+    return page
+
+
+def test_the_first_page_compares_classes_and_opens_one(browser: Chromium, server: Server) -> None:
+    page = open_solved_query(browser, server)
+    cells = page.js("""[...document.querySelectorAll('.home table tbody tr')]
         .map((row) => [...row.cells].map((cell) => cell.textContent))""")
-    table = {
-        row["class"]: row
-        for row in recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
-    }
-    for name, loss, bound, *_ in rows:
-        assert same(loss, table[name]["objective"])
-        assert bound == "-" or same(bound, table[name]["bound"])
+    result = recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
+    rows = {row["class"]: row for row in result}
+    for name, loss, bound, *_ in cells:
+        assert is_cell_of(loss, rows[name]["objective"])
+        assert bound == "-" or is_cell_of(bound, rows[name]["bound"])
     assert page.js("document.querySelectorAll('svg.chart .pick').length") >= 2
     page.js("""void [...document.querySelectorAll('.home table a')]
-        .find((one) => one.textContent === 'integer noise, clamped').click()""")
-    page.wait("document.querySelector('.hero .badge.proven')")
-    assert same(
-        page.js("document.querySelector('.value').textContent"),
-        table["integer noise, clamped"]["objective"],
-        hot=True,
-    )
+        .find((link) => link.textContent === 'integer noise, clamped').click()""")
+    page.wait(IS_PROVEN)
+    class_loss = rows["integer noise, clamped"]["objective"]
+    assert is_cell_of_hot_start(page.js(SHOWN_LOSS), class_loss)
     page.js("history.back() ?? 1")
     page.wait("document.querySelector('main.home')")
-    page.set_control("query-answers", "5..1")
+    assert page.complaints == []
+
+
+def test_the_first_page_marks_invalid_fields(browser: Chromium, server: Server) -> None:
+    page = open_solved_query(browser, server)
+    page.give("query-answers", "5..1")
     page.wait("document.querySelector('#query-answers[aria-invalid]')")
     page.set_control("query-answers", "0..6")
     page.set_control("query-epsilon", "-1")
@@ -361,169 +500,120 @@ def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: 
     assert page.complaints == []
 
 
-def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(
-    browser: Chromium, server: Server
-) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
-    )
-    page.wait(SETTLED)
-    before = page.js("document.querySelector('.value').textContent")
-    page.set_control("option-epsilon", "abc")
-    page.wait("document.querySelector('#option-epsilon[aria-invalid=true]')")
-    assert "must be" in page.js("document.getElementById('option-epsilon-error').textContent")
-    assert page.js("document.querySelector('.value').textContent") == before
-    assert page.js("document.querySelector('.hero .stale') !== null")
-    page.set_control("option-epsilon", "1.5")
-    page.wait(
-        "!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')"
-    )
+# Controls and charts.
 
 
-@pytest.mark.parametrize("notion", ["zcdp", "gdp", "tradeoff", "curve"])
+@pytest.mark.parametrize(
+    ("notion", "parameter", "slider_change", "has_larger_loss"),
+    [
+        ("zcdp", "rho", -40, True),
+        ("gdp", "mu", -40, True),
+        ("tradeoff", "tradeoff", -5, False),
+        ("curve", "curve", -40, True),
+    ],
+)
 def test_a_notion_has_its_own_sliders_and_no_other(
-    browser: Chromium, server: Server, notion: str
+    browser: Chromium,
+    server: Server,
+    notion: str,
+    parameter: str,
+    slider_change: int,
+    has_larger_loss: bool,
 ) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"},
-    )
-    page.wait(SETTLED)
-    page.set_control("option-notion", notion)
-    page.wait(
-        f"window.view?.given.notion === '{notion}' && document.querySelector('.hero .badge.proven')"
-    )
-    own = {"zcdp": "rho", "gdp": "mu"}.get(notion, notion)
-    assert page.js("document.querySelector('.sliders input[type=text]').id") == f"option-{own}"
+    """A smaller parameter means a larger loss, except that a lower trade-off curve is less private.
+
+    slider_change: steps by which the first slider is moved.
+    """
+    state = {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"}
+    page = open_settled(browser, server, state)
+    page.give("option-notion", notion)
+    page.wait(f"window.view?.given.notion === '{notion}' && {IS_PROVEN}")
+    first_field = "document.querySelector('.sliders input[type=text]').id"
+    assert page.js(first_field) == f"option-{parameter}"
     assert page.js("document.querySelectorAll('.sliders input[type=range]:enabled').length") >= 1
-    assert page.js("document.getElementById('option-epsilon')") is None
+    assert page.js(EPSILON_FIELD) is None
     assert page.js("document.getElementById('option-delta')") is None
-    before = page.js("window.view.objective")
-    slider, less = (
-        "document.querySelector('.sliders input[type=range]:enabled')",
-        5 if notion == "tradeoff" else 40,
-    )
-    told = "".join(
-        f"{slider}.dispatchEvent(new Event('{event}'));" for event in ("input", "change")
-    )
-    page.js(f"{slider}.value = Number({slider}.value) - {less}; {told} 0")
-    page.wait(
-        f"window.view.objective !== {before} && document.querySelector('.hero .badge.proven')"
-    )
-    assert (page.js("window.view.objective") > before) == (notion != "tradeoff")
+    objective = page.js("window.view.objective")
+    page.js(f"""void ((slider) => {{
+        slider.value = Number(slider.value) + {slider_change};
+        slider.dispatchEvent(new Event('input'));
+        slider.dispatchEvent(new Event('change'));
+    }})(document.querySelector('.sliders input[type=range]:enabled'))""")
+    page.wait(f"window.view.objective !== {objective} && {IS_PROVEN}")
+    assert (page.js("window.view.objective") > objective) == has_larger_loss
     check_clean(page)
 
 
-def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
+def test_a_chart_saved_in_the_dark_theme_has_the_colours_of_paper(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
-    )
-    page.wait(SETTLED)
+    page = open_settled(browser, server, NOISE_STATE)
     page.click("Dark")
-    assert (
-        page.js("getComputedStyle(document.querySelector('.page')).backgroundColor")
-        == "rgb(14, 17, 21)"
-    )
-    browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    background = page.js("getComputedStyle(document.querySelector('.page')).backgroundColor")
+    assert background == "rgb(14, 17, 21)"
+    allow_downloads(browser, tmp_path)
     page.js("void (document.querySelector('.save').open = true)")
     page.wait("document.querySelector('.save button')")
-    for form in ("SVG", "PNG", "PDF", "CSV", "LaTeX caption"):
-        page.click(form)
+    for button_text in ("SVG", "PNG", "PDF", "CSV", "LaTeX caption"):
+        page.click(button_text)
     name = "probability-of-every-noise-value"
-    files = [tmp_path / f"{name}.{ending}" for ending in ("svg", "png", "pdf", "csv", "tex")]
-    end = time.monotonic() + 300
-    while not all(file.exists() for file in files) and time.monotonic() < end:
-        time.sleep(0.1)
-    drawing, pixels, paper, table, caption = (file.read_bytes() for file in files)
-    assert b"rgb(0, 114, 178)" in drawing  # The size of the paper.
-    assert b"var(" not in drawing
-    assert pixels.startswith(b"\x89PNG")
-    assert paper.startswith(b"%PDF-1.4")
-    assert paper.count(b" re B") >= 9  # The bars.
-    assert b"data-independent" in drawing  # The legend.
-    assert b"(data-independent) Tj" in paper
-    assert len(table.splitlines()) == 10
+    files = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf", "csv", "tex")]
+    wait_for_files(files)
+    svg, png, pdf, csv, caption = (file.read_bytes() for file in files)
+    # The bars have the colour of the light theme, and the legend is part of the file.
+    assert b"rgb(0, 114, 178)" in svg
+    assert b"var(" not in svg
+    assert b"data-independent" in svg
+    assert png.startswith(b"\x89PNG")
+    # In the PDF "re B" draws a bar, and "Tj" a text.
+    assert pdf.startswith(b"%PDF-1.4")
+    assert pdf.count(b" re B") >= 9
+    assert b"(data-independent) Tj" in pdf
+    # The table has a head and the nine noise values.
+    assert len(csv.splitlines()) == 10
     assert caption.startswith(rb"\caption{Probability of every noise value.")
+
+
+def test_pinned_designs_are_listed_and_drawn(browser: Chromium, server: Server) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
     page.click("Pin to compare")
-    page.set_control("option-epsilon", "2")
-    page.wait("window.view.given.epsilon === '2' && document.querySelector('.hero .badge.proven')")
+    page.give("option-epsilon", "2")
+    page.wait(f"window.view.given.epsilon === '2' && {IS_PROVEN}")
     page.click("Pin to compare")
     assert page.js("document.querySelectorAll('[aria-label^=Remove]').length") == 2
-    pinned = "document.querySelector('.scroll[aria-label=\"Pinned designs\"]')"
-    assert page.js(f"{pinned}.scrollWidth - {pinned}.clientWidth") == 0
-    assert (
-        page.js(
-            "[...document.querySelectorAll('.legend li')].filter((one) => /^[AB]: /.test(one.textContent)).length"
-        )
-        >= 4
-    )
+    table = "document.querySelector('.scroll[aria-label=\"Pinned designs\"]')"
+    assert page.js(f"{table}.scrollWidth - {table}.clientWidth") == 0
+    # The legends name the pinned designs A and B.
+    legend_count = page.js("""[...document.querySelectorAll('.legend li')]
+        .filter((entry) => /^[AB]: /.test(entry.textContent)).length""")
+    assert legend_count >= 4
     check_clean(page)
 
 
-def test_what_is_infeasible_is_no_number(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
-    assert (
-        page.js("document.querySelector('.value').textContent")
-        == "No mechanism satisfies this request"
+def test_other_mechanisms_are_hidden_and_shown_in_the_legend(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    # The chart has a row for the design and for each of four other mechanisms.
+    row_count = (
+        """document.querySelectorAll('[aria-label="Other mechanisms"] svg.chart g').length"""
     )
-    assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
-    assert "inf" not in page.js("document.querySelector('.value').textContent.split(' ')")
-
-
-@pytest.mark.parametrize("width", [1440, 1024, 720, 390])
-def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, width: int) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "noise", "epsilon": "1", "delta": "1e-5"},
-        width=width,
-        height=800,
-    )
-    page.wait(SETTLED)
-    assert page.js("document.documentElement.scrollWidth") <= width
-    if width == 390:  # The result comes first.
-        assert page.js("document.querySelector('.value').getBoundingClientRect().top") < 400
-        assert page.js("document.querySelector('.controls').open") is False
-    if width == 1440:  # Zoomed to 200 %, and printed.
-        page.size(720, 800)
-        page.wait("!document.querySelector('.controls').open")
-        drawn = "[...document.querySelectorAll('.columns svg.chart')].map((one) => one.viewBox.baseVal.width)"
-        before = set(page.js(drawn))
-        order = (
-            "[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))"
-        )
-        widths, order = page.js(f"(dispatchEvent(new Event('beforeprint')), [{drawn}, {order}])")
-        assert set(widths) == {340}
-        assert order == sorted(order)
-        assert set(page.js(f"(dispatchEvent(new Event('afterprint')), {drawn})")) == before
-
-
-def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Server) -> None:
-    page = opened(
-        browser,
-        server,
-        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
-    )
-    page.wait(SETTLED)
-    rows = "[...document.querySelectorAll('[aria-label=\"Other mechanisms\"] svg.chart g')].length"
-    assert page.js(rows) == 5  # The design and four others.
-    outlines = 'document.querySelectorAll(\'[aria-label="The mechanism"] svg.chart path[stroke-width="1.8"]\').length'
-    assert page.js(outlines) == 4
-    for left, pressed in ((3, "false"), (4, "true")):
-        page.click("data-independent")
-        assert page.js(outlines) == left
-        assert (
-            page.js("document.querySelector('.legend button').getAttribute('aria-pressed')")
-            == pressed
-        )
-    tops = "[0, 1].map((k) => document.querySelectorAll('.column')[k].lastElementChild.getBoundingClientRect().bottom)"
-    low, high = sorted(page.js(tops))
-    assert high - low < 700  # Both columns have about the same height.
+    assert page.js(row_count) == 5
+    outline_count = """document.querySelectorAll(
+        '[aria-label="The mechanism"] svg.chart path[stroke-width="1.8"]').length"""
+    is_pressed = "document.querySelector('.legend button').getAttribute('aria-pressed')"
+    assert page.js(outline_count) == 4
+    page.click("data-independent")
+    assert page.js(outline_count) == 3
+    assert page.js(is_pressed) == "false"
+    page.click("data-independent")
+    assert page.js(outline_count) == 4
+    assert page.js(is_pressed) == "true"
     check_clean(page)
+
+
+def test_both_columns_have_about_the_same_height(browser: Chromium, server: Server) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    first_end, second_end = page.js("""[0, 1].map((index) => document.querySelectorAll('.column')
+        [index].lastElementChild.getBoundingClientRect().bottom)""")
+    assert abs(first_end - second_end) < 700

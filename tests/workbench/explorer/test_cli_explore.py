@@ -1,4 +1,7 @@
-"""Test `workbench explore` as a process, and the page that it exports."""
+"""Test the command `workbench explore`: its server, its signals and errors, and exported pages.
+
+The last tests are about pages that other commands write (`--html`).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import html
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,56 +31,80 @@ from workbench.explorer.given import (
 )
 from workbench.explorer.page import build_page
 from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.pipeline.family import Family
 from workbench.pipeline.registry import get_family, list_families
 
 EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
+# A process must answer or end within this time.
+PROCESS_SECONDS = 300
+# A small design, as options of `workbench explore`.
+SMALL_NOISE = ["--family", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
+# Only the owner may read or write.
+PRIVATE_FILE_MODE = 0o600
+PRIVATE_FOLDER_MODE = 0o700
 
 
-def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=300, cwd=cwd)
+def run_explore(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `workbench explore` in a process of its own, in the folder cwd."""
+    return subprocess.run(
+        [*EXPLORE, *arguments], capture_output=True, text=True, timeout=PROCESS_SECONDS, cwd=cwd
+    )
 
 
-def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def start_explore(cwd: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    """Start the server of `workbench explore`, in the folder cwd.
+
+    variables: environment variables to set.
+    """
+    return subprocess.Popen(
+        [*EXPLORE, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **variables},
+    )
+
+
+def read_address(server: subprocess.Popen[str]) -> str:
+    """Return the address that a server prints when it is ready."""
+    assert server.stdout is not None
+    return server.stdout.readline().removeprefix("Explorer: ").strip()
+
+
+def run_here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Run a command in this process. Return (exit code, stdout, stderr)."""
     with pytest.raises(SystemExit) as stop:
-        main(list(words))
+        main(list(arguments))
     captured = capsys.readouterr()
     return int(stop.value.code or 0), captured.out, captured.err
 
 
-def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
-    server = subprocess.Popen(
-        [
-            *EXPLORE,
-            "--no-browser",
-            "--port=0",
-            "--family=modulo",
-            "--n",
-            "4",
-            "--max-shift",
-            "1",
-            "--epsilon",
-            "1",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert server.stdout is not None
+def read_page_data(path: Path) -> dict[str, Any]:
+    """Return the JSON data in a page."""
+    text = path.read_text("utf-8")
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)
+    assert match is not None
+    data: dict[str, Any] = json.loads(match[1])
+    return data
+
+
+# The server.
+
+
+def test_the_server_prints_one_address_and_ends_at_ctrl_c(tmp_path: Path) -> None:
+    server = start_explore(tmp_path, "--no-browser", "--port=0", *SMALL_NOISE)
     try:
-        line = server.stdout.readline()
-        found = re.search(
-            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1$",
-            line.strip(),
-        )
-        assert found is not None, line
-        with urllib.request.urlopen(found[0].partition("#")[0], timeout=300) as answer:
+        address = read_address(server)
+        pattern = r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1"
+        assert re.fullmatch(pattern, address), address
+        without_fragment = address.partition("#")[0]
+        with urllib.request.urlopen(without_fragment, timeout=PROCESS_SECONDS) as answer:
             assert b"dp-workbench" in answer.read()
     finally:
         server.send_signal(signal.SIGINT)
         try:
-            out, err = server.communicate(timeout=300)
+            out, err = server.communicate(timeout=PROCESS_SECONDS)
         finally:
             server.kill()
     assert server.returncode == 0
@@ -84,69 +112,59 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     assert err.strip() == "Stopped."
 
 
-def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
-    """The browser opens a private file that forwards to the server and is removed with it."""
-    said, browser = tmp_path / "said", tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$@" > {said}.part\nmv {said}.part {said}\n')
-    browser.chmod(0o700)
-    server = subprocess.Popen(
-        [*EXPLORE, "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "BROWSER": f"{browser} %s"},
+def test_the_browser_gets_the_token_in_a_private_file(tmp_path: Path) -> None:
+    """Other users can see command lines. So the browser opens a file that forwards to the server,
+    and the file is removed with the server.
+    """
+    # This browser writes its arguments to a file. The file is moved when it is complete.
+    arguments_path = tmp_path / "arguments"
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f'#!/bin/sh\necho "$@" > {arguments_path}.part\nmv {arguments_path}.part {arguments_path}\n'
     )
-    assert server.stdout is not None
+    browser.chmod(0o700)
+    server = start_explore(tmp_path, *SMALL_NOISE, BROWSER=f"{browser} %s")
     try:
-        address = server.stdout.readline().removeprefix("Explorer: ").strip()
-        end = time.monotonic() + 300
-        while not said.exists() and time.monotonic() < end:
+        address = read_address(server)
+        end = time.monotonic() + PROCESS_SECONDS
+        while not arguments_path.exists() and time.monotonic() < end:
             time.sleep(0.05)
         token = address.partition("token=")[2].partition("#")[0]
-        words = said.read_text().strip()
+        browser_arguments = arguments_path.read_text().strip()
         assert len(token) == 32
-        assert token not in words
-        forward = Path(words.removeprefix("file://"))
-        assert (forward.stat().st_mode & 0o777, forward.parent.stat().st_mode & 0o777) == (
-            0o600,
-            0o700,
-        )
-        goes = re.search(r'content="0;url=(.*?)"', forward.read_text())
-        assert goes is not None
-        assert html.unescape(goes[1]) == address
+        assert token not in browser_arguments
+        forwarding_file = Path(browser_arguments.removeprefix("file://"))
+        assert forwarding_file.stat().st_mode & 0o777 == PRIVATE_FILE_MODE
+        assert forwarding_file.parent.stat().st_mode & 0o777 == PRIVATE_FOLDER_MODE
+        target = re.search(r'content="0;url=(.*?)"', forwarding_file.read_text())
+        assert target is not None
+        assert html.unescape(target[1]) == address
     finally:
         server.send_signal(signal.SIGINT)
         try:
-            server.communicate(timeout=300)
+            server.communicate(timeout=PROCESS_SECONDS)
         finally:
             server.kill()
-    assert not forward.parent.exists()
+    assert not forwarding_file.parent.exists()
 
 
 @pytest.mark.parametrize(
-    ("name", "moment"), [("SIGTERM", "at once"), ("SIGTERM", "serving"), ("SIGHUP", "serving")]
+    ("signal_name", "has_served"), [("SIGTERM", False), ("SIGTERM", True), ("SIGHUP", True)]
 )
-def test_a_signal_leaves_no_temporary_file(tmp_path: Path, name: str, moment: str) -> None:
+def test_a_signal_ends_the_server_without_temporary_files(
+    tmp_path: Path, signal_name: str, has_served: bool
+) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
-    server = subprocess.Popen(
-        EXPLORE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "BROWSER": "true %s", "TMPDIR": str(folder)},
-    )
-    assert server.stdout is not None
+    server = start_explore(tmp_path, BROWSER="true %s", TMPDIR=str(folder))
     try:
-        address = server.stdout.readline().removeprefix("Explorer: ").strip()
-        if moment == "serving":
-            with urllib.request.urlopen(address, timeout=300) as answer:
+        address = read_address(server)
+        if has_served:
+            with urllib.request.urlopen(address, timeout=PROCESS_SECONDS) as answer:
                 assert answer.read()
             assert list(folder.iterdir())
-        server.send_signal(getattr(signal, name))
-        server.communicate(timeout=300)
+        server.send_signal(getattr(signal, signal_name))
+        server.communicate(timeout=PROCESS_SECONDS)
     finally:
         server.kill()
         server.wait()
@@ -154,37 +172,19 @@ def test_a_signal_leaves_no_temporary_file(tmp_path: Path, name: str, moment: st
     assert list(folder.iterdir()) == []
 
 
-def data_of(path: Path) -> dict[str, Any]:
-    text = path.read_text("utf-8")
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
-    return data
+# Exported pages.
 
 
-def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
-    made = run(
-        "--export",
-        "noise.html",
-        "--family",
-        "modulo",
-        "--n",
-        "8",
-        "--max-shift",
-        "3",
-        "--epsilon=1.5",
-        "--delta",
-        "0.1212",
-        "--directed",
-        "--notion",
-        "pdp",
-        cwd=tmp_path,
-    )
-    assert made.returncode == 0, made.stderr
+def test_an_exported_page_has_the_certified_design_and_fetches_nothing(tmp_path: Path) -> None:
+    arguments = "--export noise.html --family modulo --n 8 --max-shift 3 --epsilon=1.5 "
+    arguments += "--delta 0.1212 --directed --notion pdp"
+    process = run_explore(*arguments.split(), cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
     text = (tmp_path / "noise.html").read_text("utf-8")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
+    # A page stays small enough to be sent by mail.
     assert len(text) < 250_000
-    export = data_of(tmp_path / "noise.html")["export"]
+    export = read_page_data(tmp_path / "noise.html")["export"]
     design = wb.design(
         wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212, notion="pdp"
     )
@@ -192,31 +192,24 @@ def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
     assert export["view"]["certified"]
     assert design.certificate is not None
     assert export["view"]["certificate"] == design.certificate.content().decode()
-    pieces = [part for part in export["rivals"]["overlays"]["delta"] if part["look"] == "segments"]
-    exact = compute_delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
-    assert pieces[0]["x"][1::2] == pytest.approx([piece.delta_high for piece in exact])
     assert export["errors"] == {}
+    # The curve over δ has the exact pieces: x lists the two ends of every piece.
+    curves = export["rivals"]["overlays"]["delta"]
+    exact_curve = next(curve for curve in curves if curve["look"] == "segments")
+    pieces = compute_delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
+    assert exact_curve["x"][1::2] == pytest.approx([piece.delta_high for piece in pieces])
 
 
-def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
+def test_an_export_reads_a_file_that_an_option_names(tmp_path: Path) -> None:
     (tmp_path / "prior.csv").write_text("label,weight\n0,1\n1,2\n2,1\n")
-    made = run(
-        "--export",
-        "labels.html",
-        "--family",
-        "labels",
-        "--labels",
-        "prior.csv",
-        "--epsilon",
-        "1",
-        cwd=tmp_path,
-    )
-    assert made.returncode == 0, made.stderr
-    assert data_of(tmp_path / "labels.html")["export"]["view"]["certified"]
+    arguments = "--export labels.html --family labels --labels prior.csv --epsilon 1"
+    process = run_explore(*arguments.split(), cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert read_page_data(tmp_path / "labels.html")["export"]["view"]["certified"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["--epsilon", "1"], "family must be given"),
         (["--family", "nothing"], "family must be one of"),
@@ -233,97 +226,131 @@ def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_are_one_line(
+def test_wrong_arguments_give_an_error_of_one_line_and_no_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    said: str,
+    arguments: list[str],
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = here(capsys, "explore", *words)
+    code, _, err = run_here(capsys, "explore", *arguments)
     assert code == 2
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
-def test_text_that_looks_like_a_tag_ends_nothing() -> None:
+def test_a_text_with_tags_is_not_read_as_html() -> None:
+    """The page has two scripts of its own: its data and its program."""
     hostile = "</script><script>alert(1)</script><!-- &amp;"
-    made = build_page(hostile, {"mode": "document", "title": hostile, "sections": []})
-    assert made.count("<script") == 2
-    assert "alert(1)</script>" not in made
-    assert json.loads(re.search(r'id="data">(.*?)</script>', made)[1])["title"] == hostile  # type: ignore[index]
+    page = build_page(hostile, {"mode": "document", "title": hostile, "sections": []})
+    assert page.count("<script") == 2
+    assert "alert(1)</script>" not in page
+    data = re.search(r'id="data">(.*?)</script>', page)
+    assert data is not None
+    assert json.loads(data[1])["title"] == hostile
 
 
-@pytest.mark.parametrize("name", [kind.name for kind in list_families()])
-def test_what_is_copied_designs_what_is_shown(name: str) -> None:
-    """The command is parsed to the same texts again, and the Python call runs."""
-    import shlex
-
-    fewer = {"0..7": "0..3", "0..20": "0..4"}
-    kind = get_family(name)
-    for example in make_suggestions(kind)["examples"][:2]:
-        given = {
-            option: fewer.get(value, value) if isinstance(value, str) else value
-            for option, value in example["given"].items()
-        }
-        values = read_option_values(kind, given)
-        words = shlex.split(write_command_line(kind, given))
-        assert words[:3] == ["workbench", "design", name]
-        assert read_arguments(kind, words[3:]) == given
-        scope: dict[str, Any] = {}
-        exec(write_python_call(kind, given), scope)
-        with kind.open_session(
-            kind.make_request_from_values(values | {"check": "certify"})
-        ) as session:
-            assert scope["d"].row() == session.design().row()
+# Smaller problems than those of the examples, so that the test is fast.
+FASTER_VALUES = {"0..7": "0..3", "0..20": "0..4"}
 
 
-def test_commands_write_pages(
+def list_example_options(family: Family) -> list[dict[str, Any]]:
+    """Return the options of the first two examples that the page suggests for a family."""
+    options = []
+    for example in make_suggestions(family)["examples"][:2]:
+        faster_options = {}
+        for name, value in example["given"].items():
+            is_text = isinstance(value, str)
+            faster_options[name] = FASTER_VALUES.get(value, value) if is_text else value
+        options.append(faster_options)
+    return options
+
+
+@pytest.mark.parametrize("name", [family.name for family in list_families()])
+def test_a_copied_command_has_the_options_of_the_page(name: str) -> None:
+    family = get_family(name)
+    for options in list_example_options(family):
+        program, command, family_name, *arguments = shlex.split(write_command_line(family, options))
+        assert (program, command, family_name) == ("workbench", "design", name)
+        assert read_arguments(family, arguments) == options
+
+
+@pytest.mark.parametrize("name", [family.name for family in list_families()])
+def test_a_copied_python_call_gives_the_design_of_the_page(name: str) -> None:
+    """The copied code assigns the design to the variable d."""
+    family = get_family(name)
+    for options in list_example_options(family):
+        variables: dict[str, Any] = {}
+        exec(write_python_call(family, options), variables)
+        values = read_option_values(family, options) | {"check": "certify"}
+        with family.open_session(family.make_request_from_values(values)) as session:
+            assert variables["d"].row() == session.design().row()
+
+
+# Pages of other commands.
+
+
+# The same design, by the command `workbench design`.
+DESIGN_NOISE = ["design", *SMALL_NOISE[1:]]
+
+
+def test_design_and_audit_write_pages_with_their_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    noise = ["design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
-    code, out, err = here(capsys, *noise, "--save", "noise.json", "--html", "design.html", "--json")
+    options = ["--save", "noise.json", "--html", "design.html", "--json"]
+    code, out, err = run_here(capsys, *DESIGN_NOISE, *options)
     assert code == 0, err
-    said = json.loads(out)
-    (row,) = [
-        dict(part["rows"])
-        for section in data_of(tmp_path / "design.html")["sections"]
-        for part in section["parts"]
-        if part["kind"] == "numbers"
-    ]
-    assert row["objective"] == said["objective"]
-    assert here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")[0] == 0
-    facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
-    assert facts["certificate"].startswith("The mechanism is private at the requested budget")
-    for words in (
-        [*noise, "--save", "a.html", "--html", "a.html"],
-        ["audit", "noise.json", "--html", "noise.json"],
-        [*noise, "--html", "page.txt"],
-        [*noise, "--html", "missing/page.html"],
-    ):
-        code, _, err = here(capsys, *words)
-        assert code == 2
-        assert err.startswith("InvalidRequest")
+    sections = read_page_data(tmp_path / "design.html")["sections"]
+    parts = [part for section in sections for part in section["parts"]]
+    (row,) = [dict(part["rows"]) for part in parts if part["kind"] == "numbers"]
+    assert row["objective"] == json.loads(out)["objective"]
+    code, _, err = run_here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")
+    assert code == 0, err
+    facts_part = read_page_data(tmp_path / "audit.html")["sections"][0]["parts"][0]
+    certificate_text = dict(facts_part["rows"])["certificate"]
+    assert certificate_text.startswith("The mechanism is private at the requested budget")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param([*DESIGN_NOISE, "--save", "a.html", "--html", "a.html"], id="same file"),
+        pytest.param(["audit", "noise.json", "--html", "noise.json"], id="input file"),
+        pytest.param([*DESIGN_NOISE, "--html", "page.txt"], id="not HTML"),
+        pytest.param([*DESIGN_NOISE, "--html", "missing/page.html"], id="missing folder"),
+    ],
+)
+def test_a_page_is_not_written_to_a_wrong_path(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_here(capsys, *DESIGN_NOISE, "--save", "noise.json")[0] == 0
+    code, _, err = run_here(capsys, *arguments)
+    assert code == 2
+    assert err.startswith("InvalidRequest")
 
 
 def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
     """The explorer needs no code for the family."""
     package = Path(__file__).parents[2] / "plugin_package"
-    words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
-    places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-    made = subprocess.run(
-        [*EXPLORE, *words],
+    paths = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    arguments = "--export response.html --family response --k 3 --epsilon 1"
+    process = subprocess.run(
+        [*EXPLORE, *arguments.split()],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PROCESS_SECONDS,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": places},
+        env={**os.environ, "PYTHONPATH": paths},
     )
-    assert made.returncode == 0, made.stderr
-    export = data_of(tmp_path / "response.html")["export"]
+    assert process.returncode == 0, process.stderr
+    export = read_page_data(tmp_path / "response.html")["export"]
     assert export["view"]["certified"]
     assert [figure["kind"] for figure in export["view"]["figures"]] == ["heat"]
     assert export["view"]["row"]["oracle_agrees"]

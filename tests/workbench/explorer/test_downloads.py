@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from bench.chromium import Chromium
-from tests.workbench.explorer.test_chromium import check_clean, opened
+from tests.workbench.explorer.test_chromium import check_clean, open_explorer
 from workbench.cli import main
 from workbench.explorer.given import first_example
 from workbench.explorer.page import build_audit_page, build_design_page
@@ -111,7 +111,7 @@ def test_a_law_that_is_drawn_completely_has_no_note() -> None:
 def test_a_reader_saves_the_law_that_was_certified(
     browser: Chromium, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = opened(browser, server, {"family": "noise", **PARTLY_DRAWN})
+    page = open_explorer(browser, server, {"family": "noise", **PARTLY_DRAWN})
     page.wait("document.querySelector('.hero .badge.proven') && window.view?.certificate")
     assert "drawn: -18..18, 99.991 % of the mass" in page.js(
         "document.querySelector('[aria-label=\"The mechanism\"]').innerText"

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from bench.chromium import Chromium
-from tests.workbench.explorer.test_chromium import check_clean, opened
+from tests.workbench.explorer.test_chromium import check_clean, open_explorer
 from workbench.explorer import tasks
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
@@ -32,7 +32,9 @@ WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
 def test_the_old_answer_is_grey_until_the_new_question_is_answered(
     browser: Chromium, server: Server, name: str
 ) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
+    page = open_explorer(
+        browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
+    )
     page.wait("document.querySelector('.hero .badge.proven')")
     assert page.js("document.querySelector('.hero .waiting').hidden")
     page.js(HOLD.replace("TASKS", "['design', 'adapt']"))
@@ -52,7 +54,7 @@ def test_the_old_answer_is_grey_until_the_new_question_is_answered(
 def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     browser: Chromium, server: Server
 ) -> None:
-    page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
+    page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
     page.set_control("query-epsilon", "2")
@@ -66,7 +68,7 @@ def test_the_first_page_removes_its_recommendation_when_the_query_changes(
 def test_a_page_that_a_click_opens_shows_the_loss_of_the_first_page(
     browser: Chromium, server: Server
 ) -> None:
-    page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
+    page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
     first = page.js(f"{row}.cells[1].textContent")

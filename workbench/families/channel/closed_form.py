@@ -1,17 +1,17 @@
 """Compare the loss of a designed channel with a formula from the literature, if one applies.
 
-In the table, "optimum" means that the formula is the smallest loss of any private channel, and a
-bound lies on the named side of it. Theorem 5 is by Ghazi et al. 2022.
+In the table, V is the smallest loss of any private channel. A formula of the kind "optimum" has the
+value V, an "upper bound" is at least V, and a "lower bound" is at most V.
+
+formula                     applies to                                        kind
+geometric, post-processed   consecutive answers are neighbours, with a prior  optimum, upper bound
+geometric, minimax          the same for the worst-case loss                  optimum, upper bound
+randomized response         all answers are neighbours, error rate, δ = 0     optimum
+extremal channels           all answers are neighbours, at most ten, δ = 0    optimum
+RR-on-Bins                  all answers are neighbours, δ = 0                 optimum, lower bound
 
 Where to change: a new formula is a further `_ClosedForm` that `_find_line_form` or
 `_find_all_pairs_form` returns.
-
-formula                     applies to                                    kind
-geometric, post-processed   consecutive answers are neighbours, a prior   optimum or upper bound
-geometric, minimax          the same for the worst-case loss              optimum or upper bound
-randomized response         all answers are neighbours, error rate, δ=0   optimum
-extremal channels           all of few answers are neighbours, δ=0        optimum
-RR-on-Bins                  all answers are neighbours, δ=0, Theorem 5    optimum or lower bound
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _ClosedForm(NamedTuple):
     Attributes:
         name: name of the formula in reports.
         value: loss of the formula, in the units of the request.
-        kind: what the value is for the smallest loss: "optimum", "upper bound" or "lower bound".
+        kind: "optimum", "upper bound" or "lower bound", as in the module header.
         proof: a sentence for reports that names the source.
     """
 
@@ -68,8 +68,8 @@ def judge_by_closed_form(request: ChannelRequest, objective: float) -> OracleVer
         The verdict. If no formula applies, it states why.
     """
     form = _find_closed_form(request)
-    if isinstance(form, str):
-        return OracleVerdict.without_formula(form)
+    if form is None:
+        return OracleVerdict.without_formula(_explain_missing_form(request))
     kind = form.kind
     proof = form.proof
     if request.has_extra_constraints:
@@ -81,32 +81,38 @@ def judge_by_closed_form(request: ChannelRequest, objective: float) -> OracleVer
     return OracleVerdict.judge(objective, form.name, form.value, kind, proof, scale=scale)
 
 
-def _find_closed_form(request: ChannelRequest) -> _ClosedForm | str:
-    """Return the formula for a request, or a sentence that says why none is known."""
+def _find_closed_form(request: ChannelRequest) -> _ClosedForm | None:
+    """Return the formula for a request. None if none is known."""
+    if request.aim.minimise != "loss" or request.is_per_distance:
+        return None
+    line_form = _find_line_form(request)
+    if line_form is not None:
+        return line_form
     weights = request.prior_weights
+    if request.question.pairs is not None or weights is None or request.claim.delta:
+        return None
+    return _find_all_pairs_form(request, weights)
+
+
+def _explain_missing_form(request: ChannelRequest) -> str:
+    """Return a sentence that says why no formula is known for a request."""
     if request.aim.minimise != "loss":
         return f"no closed form is known for the minimal {request.aim.minimise}."
     if request.is_per_distance:
         return f"no closed form is known for {request.claim.notion.name} privacy."
-    line_form = _find_line_form(request)
-    if line_form is not None:
-        return line_form
     if request.question.pairs is not None:
         return "no closed form is known for these neighbours."
-    if weights is None:
+    if request.prior_weights is None:
         return "no closed form is known for the worst-case loss if every two inputs are neighbours."
     if request.claim.delta:
         return "no closed form is known for delta > 0 if every two inputs are neighbours."
-    all_pairs_form = _find_all_pairs_form(request, weights)
-    if all_pairs_form is not None:
-        return all_pairs_form
     return "no closed form is known for this number of inputs and this loss."
 
 
 def _find_line_form(request: ChannelRequest) -> _ClosedForm | None:
     """Return the formula of post-processed geometric noise.
 
-    None unless consecutive answers are neighbours and no output is forbidden, or if the minimax
+    None if the neighbours are not consecutive answers, if an output is forbidden, or if the minimax
     program is too large.
     """
     scaled_losses = request.scaled_losses
@@ -163,12 +169,12 @@ def _find_all_pairs_form(request: ChannelRequest, weights: Vector) -> _ClosedFor
         scaled_value = extremal_value(scaled_losses.table.floats, weights, epsilon)
         value = _unscale_loss(scaled_losses, scaled_value)
         return _ClosedForm("extremal channels", value, "optimum", proof)
-    x, _ = question.coordinates
+    labels, _ = question.coordinates
     if named_loss is None or named_loss.kind not in BIN_LOSSES:
         return None
-    if question.numbers is None or not (np.diff(x) > 0).all():
+    if question.numbers is None or not (np.diff(labels) > 0).all():
         return None
-    value = optimal_bins(x, weights, epsilon, named_loss).objective
+    value = optimal_bins(labels, weights, epsilon, named_loss).objective
     theorem = "Theorem 5 of Ghazi et al. 2022: RR-on-Bins is optimal over all real outputs; "
     if named_loss.kind in ("absolute", "pinball") and question.inputs == question.outputs:
         proof = f"{theorem}its values are inputs, so the listed outputs are enough."
@@ -183,7 +189,7 @@ def _unscale_loss(scaled_losses: ScaledLosses, scaled_value: float) -> float:
 
 
 def _get_float_budget(request: ChannelRequest) -> tuple[float, float]:
-    """Return (ε, δ) in floats. They are 0 if the claim has none."""
+    """Return (ε, δ) in floats. A parameter that the claim does not have is 0."""
     return float(request.claim.epsilon or 0), float(request.claim.delta or 0)
 
 

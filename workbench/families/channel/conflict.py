@@ -38,6 +38,7 @@ def raise_no_channel(
         Infeasible: no channel satisfies the request. The message explains the conflict.
         NotProven: the solver was stopped.
     """
+    # The error begins with "No" and this text.
     statement = None
     if request.has_extra_constraints:
         statement = "channel meets the constraints on these outputs"
@@ -68,18 +69,20 @@ def _explain_channel_conflict(
     if delta and not minimises_delta:
         privacy += f" and delta = {delta:g}"
     program = model.program
-    # The first block states that rows are distributions. Blocks of constraints have the labels of
-    # the constraints.
+    # Label of a block of rows -> the wish of the user that it states. The first block states that
+    # the rows of a channel are distributions, which is no wish.
     wishes = {}
     for block in program.rows[1:]:
         wishes[block.name] = block.name if block.is_user_constraint else privacy
     if minimises_delta:
         wishes["losses"] = f"a loss of at most {float(request.aim.max_loss or 0):g}"
     try:
+        # The program ignores this value if it has no limit on the loss.
         max_loss = 0.0
         if request.aim.max_loss is not None:
             max_loss = float(request.scaled_losses.scale_loss(request.aim.max_loss))
-        epsilons = [float(epsilon) for epsilon in request.group_epsilons()[1]]
+        _, exact_epsilons = request.group_epsilons()
+        epsilons = [*map(float, exact_epsilons)]
         data = program.data(model.values(epsilons, delta, max_loss))
         wish_rows = find_wish_rows(program, wishes)
         _, conflict = explain_conflict(

@@ -1,8 +1,9 @@
-"""Convert extra constraints on a channel M to rows A M <= b or A M = b, for the block method and
-for exact checks.
+"""Convert extra constraints on a channel M to rows A M <= b or A M = b.
 
-Extra constraints are the named ones, such as unbiased, and those of the user. In A M the masses
-M[y, o] of k inputs and m outputs are one column vector.
+The block method and exact checks use the rows. Extra constraints are the named ones, such as
+unbiased, and those of the user. M[y, o] is the probability (mass) of output o for input y. In A M
+the masses of k inputs and m outputs are one column vector. For example, the constraint
+M[0, 0] >= 0.75 is the row -M[0, 0] <= -0.75.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def build_extra_program(model: ChannelModel) -> Program | None:
     """
 
     def state_constraints(cp: Any) -> Any:
+        """Return a problem with the constraints. Its objective is not used."""
         M = cp.Variable(model.loss.shape, name="M", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(M)), model.extra_rows(M))
 
@@ -43,7 +45,8 @@ def build_extra_program(model: ChannelModel) -> Program | None:
         program = build_program(
             state_constraints, "extra constraints", without_cvxpy=model.user_rows is None
         )
-    return program if program.shape[1] == model.loss.size else None
+    _, variable_count = program.shape
+    return program if variable_count == model.loss.size else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class ExtraRows:
         data = program.template
         rows = csr_array(data.A)
         rows.eliminate_zeros()
+        # A row without coefficients states that b >= 0 or b = 0. It is kept only if this is false.
         has_entries = np.diff(rows.indptr) > 0
         kept_rows = np.flatnonzero(has_entries | (data.row_upper < 0) | (data.row_lower > 0))
         order_by_inputs = np.arange(rows.shape[1]).reshape(-1, k).T.ravel()
@@ -100,21 +104,24 @@ class ExtraRows:
 
         Args:
             rows: integers over 2^bits, shape (k, m).
-            multipliers: q, shape (R,). Positive ones count as 0 unless the row is an equation.
+            multipliers: q, shape (R,). A multiplier of an upper bound must be <= 0; a positive one
+                counts as 0.
             bits: binary digits to which q is rounded down.
 
         Returns:
             (rows - A'q, q b) over 2^bits, rounded down.
         """
-        entries = coo_array(self.A)
-        reduced_rows = rows.copy()
         q = []
-        for value, is_free in zip(
-            floor_to_bits(multipliers, bits).tolist(), self.is_equation, strict=True
-        ):
-            q.append(Fraction(value if is_free else min(value, 0)))
-        for row, cell, value in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
-            reduced_rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))
+        rounded_multipliers = floor_to_bits(multipliers, bits).tolist()
+        for multiplier, is_free in zip(rounded_multipliers, self.is_equation, strict=True):
+            q.append(Fraction(multiplier if is_free else min(multiplier, 0)))
+        _, m = rows.shape
+        reduced_rows = rows.copy()
+        entries = coo_array(self.A)
+        coefficients = entries.data.tolist()
+        for row, column, coefficient in zip(entries.row, entries.col, coefficients, strict=True):
+            y, o = divmod(column, m)
+            reduced_rows[y, o] += floor(-q[row] * Fraction(coefficient))
         bound_terms = 0
         for multiplier, limit in zip(q, self.limits.tolist(), strict=True):
             bound_terms += floor(multiplier * Fraction(limit))

@@ -79,8 +79,8 @@ class FreeOutputsProblem(ChannelProblem):
         return ChannelProblem(self._free_request).bound_at_delta(bound)
 
     def find_constant(self, loss_limit: float) -> Answer | None:
-        """Return the best constant output among the chosen outputs, or among the inputs before a
-        search.
+        """Return the best constant output: before a search among the inputs, afterwards among the
+        chosen outputs.
 
         None if its loss is not smaller than the limit, or in the cases of
         `ChannelProblem.find_constant`.
@@ -93,17 +93,23 @@ class FreeOutputsProblem(ChannelProblem):
         return super().find_constant(loss_limit)
 
     def _use_request(self, request: ChannelRequest) -> None:
-        """Replace the request, and the one of the reported design."""
+        """Replace the request that is solved, and the request that the design reports."""
         self.request = request
         self.reported_request = request
 
     @property
     def loss_scale(self) -> LossScale:
-        """Return the scale of the losses on the answers, which are the outputs without privacy."""
+        """Return the scale of the losses if the outputs are the answers.
+
+        Without privacy, the answers are the best outputs. The default scale if δ or ε is minimised.
+        """
         return self._scale if self.request.aim.minimise == "loss" else LossScale()
 
     def why_not_table(self) -> Reason:
-        """Return why other outputs than the answers, or those of a table, may be better."""
+        """Return why other outputs than the answers, or than those of a table, may be better.
+
+        None if they cannot be better.
+        """
         return None if self.request.has_linear_loss else "the loss is not linear between outputs"
 
     def answer_on_table(self) -> Answer:

@@ -49,5 +49,6 @@ def plan_channel_frontier(question: Any, values: Values) -> Plan:
     """
     points = list(list_notion_requests(FAMILY, question, values))
     plan = make_notion_plan(points, "channel", SERIES, list_ratio_notions(), title="Best channel, ")
+    # Every note on a neighbour relation of several parts is printed once.
     separations = dict.fromkeys(request.question.separation for _, request in points)
     return replace(plan, sentences=tuple(note for note in separations if note))

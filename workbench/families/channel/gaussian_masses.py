@@ -41,13 +41,14 @@ def compute_gaussian_masses(request: ChannelRequest) -> Vector | None:
         return None
     if len(question.ordered_pairs) * question.m > _MAX_GAUSSIAN_COMPARISONS:
         return None
-    inputs, outputs = (np.array([*map(float, points)]) for points in question.numbers)
+    inputs, outputs = (np.array([*map(float, numbers)]) for numbers in question.numbers)
     distances = [abs(inputs[i] - inputs[j]) for i, j in question.ordered_pairs]
     sensitivity = max(distances, default=0.0)
     if not sensitivity:
         return None
     from scipy.special import ndtr  # The import is slow.
 
+    # An output gets the mass between the middles of it and its neighbours on the line.
     order = np.argsort(outputs)
     middles = (outputs[order][1:] + outputs[order][:-1]) / 2
     cell_ends = np.r_[-np.inf, middles, np.inf] - inputs[:, None]
@@ -55,16 +56,16 @@ def compute_gaussian_masses(request: ChannelRequest) -> Vector | None:
     low = standard_ends[:, :-1]
     high = standard_ends[:, 1:]
     masses = np.empty((inputs.size, outputs.size))
-    # Both tails are differences of small numbers, so masses far from the answer keep their digits.
+    # Above the answer the upper tails are subtracted, below it the lower ones. Both are small
+    # numbers there, so masses far from the answer keep their digits.
     masses[:, order] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
     return masses * (1 - _UNIFORM_SHARE) + _UNIFORM_SHARE / outputs.size
 
 
 def _find_relative_spread(request: ChannelRequest) -> float | None:
-    """Return the standard deviation of Gaussian noise that is private at the budget, divided by the
-    sensitivity.
+    """Return the standard deviation of private Gaussian noise for the sensitivity 1.
 
-    None if the notion states neither μ of GDP nor a variance.
+    None if the notion states neither the μ of GDP nor a sufficient variance.
     """
     claim = request.audited_claim
     mu = claim.notion.gaussian_mu(claim.values)

@@ -76,24 +76,26 @@ def bound_smooth_loss(
         masses: channel at whose ratios the tangents are taken, > 0, shape (k, m).
 
     Returns:
-        The right-hand side of the equation above, rounded down, in the units of `losses`.
+        The right-hand side of the inequality in the module header, rounded down, in the units of
+        `losses`.
     """
     rows = weigh_losses(losses, round_weights(prior, weights))
     allowance = Fraction(0)
     for bound, i, j, multiplier in weighted_bounds:
-        share = int(floor_to_bits(np.array([max(multiplier, 0.0)]), MULTIPLIER_BITS)[0])
+        # λ as an integer over 2^MULTIPLIER_BITS.
+        scaled_multiplier = int(floor_to_bits(np.array([max(multiplier, 0.0)]), MULTIPLIER_BITS)[0])
         for y, slopes in zip((i, j), compute_tangents(bound, masses[i], masses[j]), strict=True):
-            terms = (floor_to_bits(slopes, MULTIPLIER_BITS) * share) >> MULTIPLIER_BITS
+            terms = (floor_to_bits(slopes, MULTIPLIER_BITS) * scaled_multiplier) >> MULTIPLIER_BITS
             rows[y] = rows[y] + terms
-        allowance += share * Fraction(max_term_sum(bound))
+        allowance += scaled_multiplier * Fraction(max_term_sum(bound))
     return (int(rows.min(axis=1).sum()) - allowance) / (1 << MULTIPLIER_BITS)
 
 
 def _list_smooth_bounds(request: ChannelRequest) -> tuple[list[Bound], LevelRange | None]:
-    """Return (bounds, levels): the bounds that every pair must satisfy, apart from a range of
-    levels, and that range.
+    """Return (bounds, levels): the listed bounds of every pair, and the range of levels.
 
-    The range is None if the notion has no range of levels, in which case all bounds are listed.
+    Without a range of levels (None), all bounds of the notion are listed. Otherwise the range
+    stands for all bounds except those on the relative entropy, which are listed.
     """
     # Every pair has the same bounds, so the first pair represents all of them.
     claim_bounds = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
@@ -138,10 +140,10 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     uniform_point[mass_columns] = 1 / question.m
     comparisons = model.build_comparisons(question.ordered_pairs)
     deadline = Deadline(None if limit is None else float(limit))
-    comparison_parts = comparisons.entries, comparisons.first, comparisons.second
+    comparison_arrays = comparisons.entries, comparisons.first, comparisons.second
     bounds, levels = _list_smooth_bounds(request)
     point = solve_interior_point(
-        data, comparison_parts, bounds, levels, uniform_point, deadline, _INTERIOR_GAP
+        data, comparison_arrays, bounds, levels, uniform_point, deadline, _INTERIOR_GAP
     )
     if point is None:
         return None

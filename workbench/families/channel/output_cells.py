@@ -92,21 +92,22 @@ def make_lower_question(inputs: Numbers, anchors: Numbers, named_loss: Loss) -> 
     p = _scale_to_integers(anchors, scale)
     z = _scale_to_integers(knots, scale)
     differences = p[None, :] - y[:, None]
-    value, slope, unit = _evaluate_losses(
+    anchor_losses, slopes, unit = _evaluate_losses(
         named_loss.kind, differences, int(huber_width * scale), scale
     )
     # The tangent of every anchor is evaluated at the knots above and below it.
-    upper_values = value + slope * (z[1:] - p)[None, :]
-    lower_values = value + slope * (z[:-1] - p)[None, :]
-    inner = np.minimum(upper_values[:, :-1], lower_values[:, 1:])
-    values = np.concatenate([lower_values[:, :1], inner, upper_values[:, -1:]], axis=1)
-    shift = max(0, -int(values.min()))
-    losses = LossTable(TANGENT_LOSS_NAME, values + shift, unit)
+    upper_values = anchor_losses + slopes * (z[1:] - p)[None, :]
+    lower_values = anchor_losses + slopes * (z[:-1] - p)[None, :]
+    # An inner knot lies between two anchors, and gets the smaller value of their tangents.
+    inner_values = np.minimum(upper_values[:, :-1], lower_values[:, 1:])
+    low = np.concatenate([lower_values[:, :1], inner_values, upper_values[:, -1:]], axis=1)
+    shift = max(0, -int(low.min()))
+    losses = LossTable(TANGENT_LOSS_NAME, low + shift, unit)
     return LowerQuestion(knots, losses, Fraction(shift, unit))
 
 
 def _scale_to_integers(values: Numbers, scale: int) -> Integers:
-    """Return values times a common denominator."""
+    """Return values times a common denominator, as integers."""
     return np.array([int(value * scale) for value in values], dtype=object)
 
 
@@ -115,10 +116,12 @@ def _evaluate_losses(
 ) -> tuple[Integers, Integers, int]:
     """Return (losses times unit, slopes times unit, unit), all integers.
 
-    The differences are outputs minus answers, times `scale`.
+    differences: outputs minus answers, times `scale`. huber_width: distance up to which the Huber
+    loss is quadratic, times `scale`; not used for the squared loss.
     """
     if kind == "squared":
         return differences * differences, 2 * differences, scale**2
+    # With d clipped to c, the Huber loss is c (2 d - c) / 2 and has the slope c.
     slopes = np.clip(differences, -huber_width, huber_width)
     return slopes * (2 * differences - slopes), 2 * slopes, 2 * scale**2
 

@@ -1,10 +1,10 @@
 """Evaluate mechanisms from the literature for a finite query: each at its most accurate parameter
 that is private at the budget.
 
-`PUBLISHED` lists them. An entry takes a query with a budget and returns a `Reference`: the expected
-(or worst-case) loss, the mechanism, its parameter, and whether an exact audit proves it private. An
-entry that does not apply raises NotApplicable with the reason. To add a mechanism, add an entry to
-`PUBLISHED`; its colour in plots is in `frontier.SERIES`.
+`PUBLISHED` lists them. An entry takes a query with a budget and returns a `Reference`. This
+contains the expected (or worst-case) loss, the mechanism, its parameter, and whether an exact audit
+proves it private. An entry that does not apply raises NotApplicable with the reason. To add a
+mechanism, add an entry to `PUBLISHED`; its colour in plots is in `frontier.SERIES`.
 
 The answers x_i lie on a grid, and |x_i - x_j| counts steps of it.
 
@@ -124,17 +124,17 @@ def _make_clamped_noise(name: str) -> Callable[[BudgetedQuery], Reference]:
 
         budget = read_epsilon_delta(query)
         notion_name = query.claim.notion.name
-        best = fit_best_law(name, grid.reach, budget, notion_name, estimate_loss)
+        fitted_law = fit_best_law(name, grid.reach, budget, notion_name, estimate_loss)
         with ctx.workprec(LOSS_BITS):
-            masses = list_rows(best.law, make_ball)
+            masses = list_rows(fitted_law.law, make_ball)
         loss = compute_enclosed_loss(query, masses)
         return Reference(
             loss,
-            best.is_private(),
-            best.mechanism,
-            best.symbol,
-            best.value,
-            extra_columns=best.exact_values,
+            fitted_law.is_private(),
+            fitted_law.mechanism,
+            fitted_law.symbol,
+            fitted_law.value,
+            extra_columns=fitted_law.exact_values,
         )
 
     return evaluate
@@ -159,12 +159,13 @@ def _measure_grid_distances(query: BudgetedQuery, max_answers: int | None) -> ND
         raise NotApplicable(
             f"its audit compares {mass_count} masses, more than {_MAX_AUDITED_MASSES}"
         )
-    columns = [grid.places[question.inputs.index(output)] for output in question.outputs]
-    return np.asarray(np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None]))
+    answer_places = np.array(grid.places)
+    output_places = np.array([grid.places[question.inputs.index(o)] for o in question.outputs])
+    return np.asarray(np.abs(output_places[None, :] - answer_places[:, None]))
 
 
 def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
-    """Compute ln Pr[j|i] of permute-and-flip, shape (k, m).
+    """Compute ln Pr[j|i] of permute-and-flip, shape (k, m), for r = e^-rate.
 
     With the weights w_ij = e^(-rate distance_ij), Pr[j|i] is w_ij ∫ Π_{l != j} (1 - w_il t) dt over
     [0, 1]: t is the time at which j is visited, and each other answer l was visited before and
@@ -186,7 +187,10 @@ def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
 
 
 def _weigh_flipped_rows(distances: list[list[int]], rate: float) -> list[list[int]]:
-    """Return integers in proportion to the masses of permute-and-flip, row by row."""
+    """Return integers in proportion to the masses of permute-and-flip, row by row.
+
+    distances: distances of answers and outputs in steps of the grid; rate: -ln r.
+    """
     return [_weigh_flipped_row(row) for row in round_exponential_weights(distances, rate)]
 
 
@@ -229,13 +233,15 @@ def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     question = query.question
     m = question.m
     columns = {output: j for j, output in enumerate(question.outputs)}
-    answer_columns = [columns.get(x, -1) for x in question.inputs]
-    if min(answer_columns) < 0:
+    if not all(answer in columns for answer in question.inputs):
         raise NotApplicable("some answers are not outputs")
+    answer_columns = [columns[answer] for answer in question.inputs]
     bound = find_ratio_bound(query)
     epsilon, delta = read_epsilon_delta(query)
     odds = Fraction(floor_scaled_exp(epsilon), 1 << _THRESHOLD_BITS)
     total_odds = m - 1 + odds
+    # With p the mass of the true answer and q the mass of another output: under PDP, p <= δ is
+    # enough. Under DP, p - e^ε q = δ.
     if isinstance(bound, MassAboveRatio):
         answer_mass = max(odds / total_odds, delta)
     else:

@@ -3,18 +3,19 @@ parameter that is private at the budget.
 
 planar exponential         Pr[j|i] is proportional to e^(-r d(x_i, x_j)), where d is the Euclidean
                            distance of places, with the largest r that the exact audit proves
-planar Laplace, remapped   Noise z of density ε²/2π e^(-ε|z|) (Andrés et al. 2013) is added. The sum
-                           is moved to the nearest place of a full rectangular grid, and from there
-                           to the place of smallest expected loss under the prior (Chatzikokolakis
-                           et al. 2017). Before it is moved, the sum is private with ε times the
-                           distance. So for neighbours at most D apart under a budget ε, the noise
-                           has the parameter ε/D
+                           private
+planar Laplace, remapped   Noise z of density ε²/2π e^(-ε|z|) (Andrés et al. 2013) is added. The
+                           noisy place is moved to the nearest place of a full rectangular grid.
+                           From there it is moved to the place of smallest expected loss under the
+                           prior (Chatzikokolakis et al. 2017). The noisy place is private with ε
+                           times the distance, and moving it is post-processing. So for neighbours
+                           at most D apart under a budget ε, the noise has the parameter ε/D
 
-The probability that planar Laplace noise falls into a cell (a rectangle) is computed from those of
-four rectangles [0, a] x [0, b] with a corner at the origin. Such a rectangle is cut along its
-diagonal into two triangles. The radius of the noise is at most R with probability
-1 - (1 + ε R) e^(-ε R), and at the angle θ the edge at distance a is at R = a/cos θ. So a triangle
-has the probability
+Planar Laplace noise falls into a rectangular cell with a probability that is computed from four
+rectangles [0, a] x [0, b] with a corner at the origin. Such a rectangle is cut along its diagonal
+into two triangles. The length of the noise is at most R with probability 1 - (1 + ε R) e^(-ε R). At
+the angle θ the edge at distance a has the distance R = a/cos θ from the origin. So a triangle has
+the probability
 
     1/2π ∫_0^φ 1 - (1 + ε a/cos θ) e^(-ε a/cos θ) dθ,    tan φ = b/a,
 
@@ -70,7 +71,8 @@ def _read_plane(query: BudgetedQuery) -> Plane:
     question = query.question
     if not question.is_planar or question.inputs != question.outputs:
         raise NotApplicable("it is for places of the plane that are published themselves")
-    if read_epsilon_delta(query)[1]:
+    _, delta = read_epsilon_delta(query)
+    if delta:
         raise NotApplicable("it is for delta = 0")
     return Plane(question.inputs, question.inputs, "L2")
 
@@ -95,8 +97,9 @@ def _evaluate_planar_laplace(query: BudgetedQuery) -> Reference:
         corner_mass = _make_corner_masses(epsilon, plane.unit)
         law = _compute_cell_masses(corner_mass, columns, lines, positions)
         weights = np.array([make_ball(p) for p in prior], dtype=object)
-        cells_by_places = (weights[:, None] * law).T
-        floats = np.array([[float(mass.mid()) for mass in row] for row in cells_by_places.tolist()])
+        # Row c has the probability of each true place together with noise that leads to cell c.
+        joint_masses = (weights[:, None] * law).T
+        floats = np.array([[float(mass.mid()) for mass in row] for row in joint_masses.tolist()])
         best_places = (floats @ query.losses.floats).argmin(axis=1)
         rows = np.full((len(law), query.question.m), arb(0))
         for masses, place in zip(law.T, best_places.tolist(), strict=True):
@@ -107,7 +110,7 @@ def _evaluate_planar_laplace(query: BudgetedQuery) -> Reference:
 
 def _find_noise_epsilon(query: BudgetedQuery, plane: Plane) -> Fraction:
     """Return the ε of the noise per unit of Euclidean distance. Raises NotApplicable."""
-    epsilon = read_epsilon_delta(query)[0]
+    epsilon, _ = read_epsilon_delta(query)
     if query.is_per_distance:
         if query.question.norm == "Linf":
             raise NotApplicable(
@@ -127,7 +130,8 @@ def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pai
     Raises NotApplicable if the points are no such grid.
     """
     points = [(int(a), int(b)) for a, b in plane.first.tolist()]
-    x, y = (sorted({point[axis] for point in points}) for axis in (0, 1))
+    x = sorted({a for a, _ in points})
+    y = sorted({b for _, b in points})
     if len(points) != len(x) * len(y):
         raise NotApplicable("its cells are known for full rectangular grids only")
     return x, y, [(x.index(a), y.index(b)) for a, b in points]
@@ -141,6 +145,7 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
     """
     from flint import acb, arb
 
+    # Number of halves of a unit in one unit of distance.
     halves = 2 * unit
     max_length = math.ceil(_MAX_NOISE_DISTANCE / epsilon * halves)
 
@@ -193,6 +198,7 @@ def _compute_cell_masses(
         heights = [v - 2 * lines[b] for v in line_ends]
         corners = [list(map(corner_mass, [width] * len(heights), heights)) for width in widths]
         for j, (c, d) in enumerate(positions):
+            # corners[u][v] is the mass of [0, widths[u]] x [0, heights[v]].
             upper_difference = corners[c + 1][d + 1] - corners[c][d + 1]
             law[i, j] = upper_difference - corners[c + 1][d] + corners[c][d]
     return law

@@ -1,12 +1,14 @@
 """State a request for a channel in exact numbers, check it, and choose the method that answers it.
 
-A request is checked before any program is built, so errors appear at once. It also builds the model
-of the linear program and says why a method does not apply.
+A request is checked when it is made, before any program is built, so errors appear at once. It
+also builds the model of the linear program, and says why a method does not apply.
 
-Vocabulary: k inputs and m outputs. A *mass* is a probability M[y, o]. A *comparison* is a row of
-the program that bounds a mass by e^ε times that of a neighbour. A notion *of one bound* (dp, pure,
-pdp, metric) bounds one ratio for each pair of neighbours, and a notion *of several bounds* (curve,
-tradeoff, renyi, zcdp, gdp) more.
+Vocabulary: a channel has k inputs and m outputs. A *mass* is the probability M[y, o] of output o
+for input y. A *comparison* is a row of the program that bounds one mass, the *compared mass*, by
+e^ε times the mass of a neighbour. A notion *of one bound* (dp, pure, pdp, metric) bounds one ratio
+for each pair of neighbours. A notion *of several bounds* (curve, tradeoff, renyi, zcdp, gdp) has
+more bounds for each pair. The *block method* is an interior-point method that solves one output
+after the other (`blocks`).
 
 Where to change: a limit on sizes is a constant below. A further option needs a field of
 `ChannelAim`, the Option in `family`, and a check in `ChannelRequest.__post_init__` if it cannot be
@@ -67,7 +69,8 @@ from workbench.questions.range_query import RangeQuery
 from workbench.solvers.arrays import Flags, Ints
 from workbench.solvers.program import Program
 
-# e^ε is a coefficient of the program, so ε must lie between these two.
+# ε must lie between these two, because solvers cannot use much larger coefficients e^ε, and
+# cannot distinguish smaller ones from 1.
 MAX_EPSILON = 20
 MIN_EPSILON = Fraction(1, 10**9)
 # A program that compares more masses is refused. The largest takes a minute or two.
@@ -78,13 +81,13 @@ _MAX_CONVEX_COMPARISONS = 25_000
 MAX_MASSES = 1_100_000
 # A mixed-integer program (for pdp with δ > 0) with more binaries is refused.
 MAX_BINARIES = 4_000
-# A simpler channel under several bounds is audited up to this many compared masses.
+# Under several bounds, a simple channel is audited if it has at most this many compared masses.
 _MAX_AUDITED_COMPARISONS = 500_000
 # From this many masses on, the first program omits the masses that δ makes unnecessary.
 _MIN_TRUNCATED_MASSES = 5_000
 # Below this many compared masses, the first program states all comparisons.
 _MIN_REDUCED_COMPARISONS = 1_500
-# If at least this share of the comparisons may hold with equality, all are stated.
+# If at least this share of the comparisons may hold with equality, the program states all.
 _MAX_BINDING_SHARE = 0.75
 # Floats do not distinguish ratios from 1 below this ε, so blocks do not apply.
 _MIN_BLOCK_EPSILON = 1e-7
@@ -123,10 +126,10 @@ class ChannelAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelRequest(Request):
-    """A request for the channel of smallest loss within a budget, or of smallest δ or ε within
-    max_loss.
+    """A request for the channel of smallest loss within a budget.
 
-    With notion "metric" the ε of the claim is per unit of distance.
+    It may also ask for the smallest δ, or the smallest ε, of a channel whose loss is at most
+    `aim.max_loss`. With notion "metric" the ε of the claim is per unit of distance.
 
     Attributes:
         question: inputs, outputs, neighbours and prior.
@@ -203,6 +206,7 @@ class ChannelRequest(Request):
         Raises InvalidRequest, ChannelTooLarge.
         """
         self.check_aim()
+        # This raises an error if the user chose the block method.
         _ = self.why_not_blocks
         if self.question.distances is not None:
             rule = f"without distances if notion is {self.claim.notion.name}"
@@ -233,7 +237,7 @@ class ChannelRequest(Request):
         """Refuse a max_loss that a constant output reaches at every ε. Raises InvalidRequest."""
         question = self.question
         if isinstance(question, RangeQuery):
-            constant_loss = question.best_constant(self.losses.name)[1]
+            _, constant_loss = question.best_constant(self.losses.name)
         else:
             rows = np.zeros((question.k, question.m), dtype=object)
             rows[:, find_best_constant_output(self.losses, question.prior)] = 1
@@ -268,6 +272,7 @@ class ChannelRequest(Request):
         try:
             self.check_size()
         except ChannelTooLarge:
+            # A new request checks its size.
             with suppress(InvalidRequest):
                 self.with_values(delta=ZERO)
                 return True
@@ -308,10 +313,10 @@ class ChannelRequest(Request):
             return
         question = self.question
         if question.inputs == question.outputs:
-            # The number of neighbours per input is the same for a smaller channel, unless all
-            # inputs are neighbours.
-            grows_with_pairs = question.pairs is None and size > 2 * question.k * question.m
-            power = 2 + grows_with_pairs
+            # The size grows like k², because a smaller channel has as many neighbours per input. It
+            # grows like k³ if all inputs are neighbours and every pair is compared.
+            compares_all_pairs = question.pairs is None and size > 2 * question.k * question.m
+            power = 3 if compares_all_pairs else 2
             fitting_inputs = int(question.k * (limit / size) ** (1 / power))
             fitting_size = f"{fitting_inputs} inputs, which are the outputs,"
         else:
@@ -380,9 +385,10 @@ class ChannelRequest(Request):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Return the pairs of neighbours, unordered unless directed.
+        """Return the pairs of neighbours: positions of two inputs, unordered unless directed.
 
-        None means that all inputs are neighbours, under one ratio without δ.
+        None if all inputs are neighbours under one ratio without δ. The program then compares every
+        input with a common bound instead of every pair.
         """
         if self.has_several_bounds:
             return self.question.neighbour_pairs
@@ -394,8 +400,9 @@ class ChannelRequest(Request):
 
     @property
     def comparison_count(self) -> int:
-        """Return the number of masses that the program compares: two for every pair (or input) and
-        output.
+        """Return the number of compared masses: two for every pair and output.
+
+        Without listed pairs there are two for every input and output.
         """
         pair_count = self.question.k
         if self.pairs is not None:
@@ -406,7 +413,7 @@ class ChannelRequest(Request):
     def bounds(self) -> RatioBounds:
         """Return the bounds of the notion on every ordered pair: their ε, δ and kind.
 
-        δ is 1 if it is minimised. Only for notions of one bound.
+        δ is 1 if it is minimised, so that it restricts nothing. Only for notions of one bound.
         """
         delta = None
         if self.aim.minimise != "delta":
@@ -428,8 +435,9 @@ class ChannelRequest(Request):
         return Edges.from_groups(self.pairs, groups, epsilons, self.question.directed)
 
     def group_epsilons(self) -> tuple[Ints, list[Fraction]]:
-        """Return (groups, epsilons): the position of the ε of every pair in `epsilons`, and the
-        different values of ε.
+        """Return (groups, epsilons): for every pair the position of its ε in the list `epsilons`.
+
+        For example, three pairs with ε = 1, 2, 1 have the groups (0, 1, 0) and the list [1, 2].
         """
         groups, epsilons = self.bounds.epsilon_levels
         if self.is_per_distance:
@@ -471,9 +479,9 @@ class ChannelRequest(Request):
 
     @cached_property
     def extra_rows(self) -> ExtraRows | None:
-        """Return the rows of the extra constraints.
+        """Return the extra constraints as rows of coefficients of the masses.
 
-        None if there are none, or if they are not rows.
+        None if there are none, or if they need other variables than the masses.
         """
         if not self.has_extra_constraints or self.extra_program is None:
             return None
@@ -533,7 +541,10 @@ class ChannelRequest(Request):
 
     @property
     def _block_requirement(self) -> str | None:
-        """Return a property that the request lacks for the block method. None if it lacks none."""
+        """Return the property that the block method needs and the request lacks.
+
+        None if the block method can answer.
+        """
         if self.has_several_bounds:
             return f"a notion of one bound on ratios, not {self.claim.notion.name}"
         if self.aim.minimise == "delta":
@@ -599,9 +610,9 @@ class ChannelRequest(Request):
     def stated_masses(self) -> Flags | None:
         """Return the masses that the first program states if δ > 0 makes others unnecessary.
 
-        An output is stated for the inputs near its best input. An input is near if e^(-ε hops) is
-        not far below δ, where hops is the number of steps between neighbours. This is a guess that
-        affects the speed only.
+        The masses of an output are stated for the inputs near those whose best output it is. An
+        input is near if e^(-ε hops) is not far below δ, where hops is the number of steps from
+        neighbour to neighbour between the two inputs. This is a guess that affects the speed only.
 
         Returns:
             Flags of shape (k, m). None if it would save little.
@@ -631,11 +642,11 @@ class ChannelRequest(Request):
     def binding_comparisons(self) -> Flags | None:
         """Return the comparisons of masses that may hold with equality at an optimum with δ > 0.
 
-        Of two neighbours, the one for which an output has the smaller loss has the larger mass of
-        it, so only the comparison that bounds this mass can be tight. The inputs nearest to an
-        output are compared both ways. There are more of them for a small ε, because optimal outputs
-        are then far from the inputs for which they are made. This is a guess that affects the speed
-        only.
+        An output usually has its larger mass at the neighbour for which its loss is smaller. Only
+        the comparison that bounds this mass can then hold with equality. The inputs nearest to an
+        output are compared in both orders. Their number increases as ε decreases, because optimal
+        outputs are then far from the inputs for which they are made. This is a guess that affects
+        the speed only.
 
         Returns:
             Flags of shape (ordered pairs, m), in the order of `edges`. None if it would save
@@ -666,8 +677,8 @@ class ChannelRequest(Request):
         Args:
             support: masses that are stated, shape (k, m). Default: all.
             binding: comparisons that are stated, shape (ordered pairs, m). Default: all.
-            in_scale: whether losses are stated in their scale (`scaled_losses`), or only in its
-                unit.
+            in_scale: whether losses are stated in the scale of `scaled_losses`. Otherwise they are
+                only divided by its unit, and nothing is subtracted.
 
         Returns:
             The model. It has no pairs under a notion of several bounds.
@@ -734,6 +745,7 @@ class ChannelRequest(Request):
         if question.prior is None and model.has_changed_losses:
             rule = "of sizes that a solver can distinguish, for a formula of the worst-case loss"
             must("loss", rule, losses.name)
+        # The program has float coefficients. Each is replaced by the rational that it stands for.
         rationals = self._index_rationals([_divide_row(row, unit) for row in loss_rows])
         data = program.template
         sections = {
@@ -742,24 +754,27 @@ class ChannelRequest(Request):
             "row_upper": data.row_upper,
             "upper": data.upper,
         }
-        exact = {}
-        for section, values in sections.items():
-            exact[section] = locate_rationals(values.tolist(), rationals)
+        exact_coefficients = {}
+        for section, floats in sections.items():
+            exact_coefficients[section] = locate_rationals(floats.tolist(), rationals)
         objective = {}
         names = {}
         for i, label in enumerate(question.inputs):
             for j, output in enumerate(question.outputs):
+                # The masses are stored output by output.
                 column = first_column + i + j * question.k
                 if question.prior is not None:
                     objective[column] = question.prior[i] * loss_rows[i][j]
                 names[f"P({output}|{label})"] = (column,)
         if question.prior is not None:
-            exact["c"] = objective
+            exact_coefficients["c"] = objective
         # The checkers recompute this title, so it is part of the file format.
         title = f"best channel, {losses.name} loss"
         if question.directed:
             title += ", directed neighbours"
-        return make_formula_program(program, self.bounds.epsilon_levels[1], names, title, exact)
+        return make_formula_program(
+            program, self.bounds.epsilon_levels[1], names, title, exact_coefficients
+        )
 
     def _index_rationals(self, loss_rows: list[list[Fraction]]) -> dict[float, Fraction]:
         """Return float -> exact value for every coefficient that the program may contain, and for

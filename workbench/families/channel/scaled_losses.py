@@ -1,8 +1,8 @@
 """Convert the losses of a channel request to the scale in which its programs are solved, and back.
 
-The unavoidable part of the loss is subtracted, and the rest is divided by the loss of the best
-channel that ignores its input. So the optimum is between 0 and about 1, whatever the units of the
-request are (`workbench.pipeline.loss_scale`).
+The loss that no channel can avoid is subtracted, and the rest is divided by a power of 2^12. The
+best channel that ignores its input then has a loss between 1/4 and 1024, whatever the units of the
+request are, and the optimum is between 0 and this loss (`workbench.pipeline.loss_scale`).
 """
 
 from __future__ import annotations
@@ -97,8 +97,10 @@ class ScaledLosses:
 def _find_constant_channel(losses: Any, question: FiniteQuery) -> tuple[float, Any]:
     """Find the best channel with one output for every connected part of the neighbour relation.
 
+    losses: floats, shape (k, m). An infinite loss marks a forbidden output, and counts as huge when
+    the output is chosen.
+
     Returns (loss, outputs): its loss, and the column of the output of every input, shape (k,).
-    Infinite losses mark forbidden outputs. They count as huge when the output is chosen.
     """
     prior = question.prior
     weights = np.ones(question.k) if prior is None else np.array([float(p) for p in prior])
@@ -108,7 +110,9 @@ def _find_constant_channel(losses: Any, question: FiniteQuery) -> tuple[float, A
         losses = np.where(is_forbidden, finite_limit, losses)
     total = 0.0
     outputs = np.zeros(question.k, dtype=int)
-    for part in [slice(None)] if question.pairs is None else question.components:
+    # Without listed pairs all inputs are neighbours, which is one part.
+    parts = [slice(None)] if question.pairs is None else question.components
+    for part in parts:
         if prior is None:
             output_losses = losses[part].max(axis=0)
             total = max(total, float(output_losses.min()))
