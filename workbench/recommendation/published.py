@@ -13,8 +13,8 @@ unbiased    the same, with the value as mean                          all unbias
 
 Every optimum lies in [lower, upper]. The lower end is a proven bound on the class, and the upper
 end is the smallest loss of a designed or published mechanism. The *distance* of a mechanism from
-the optimum is its loss divided by the optimum, minus 1, in percent. It is at most objective/lower
-- 1 and at least objective/upper - 1, where objective is the loss of the mechanism.
+the optimum is its loss divided by the optimum, minus 1, in percent. For example, a loss of 1.05 and
+an optimum in [0.99, 1] give a distance between 5 % and 6.1 %.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.numbers import ZERO
@@ -85,8 +85,24 @@ _MIN_SHOWN_PERCENT = 1e-6
 _CLOSE_PERCENT = 1
 _POWER_LOSSES = ("absolute", "squared")
 
-# The interval of an optimum, or the loss of a mechanism and a lower bound on the optimum.
+# The proven (lower, upper) ends of an optimum.
 Interval = tuple[float, float]
+
+
+class _LossAndBound(NamedTuple):
+    """A mechanism beside the optimum at one ε.
+
+    Attributes:
+        loss: expected loss of the mechanism made for this ε. inf if it is not private.
+        lower: lower bound on the optimum. 0 if none is known.
+    """
+
+    loss: float
+    lower: float
+
+
+# Function of ε.
+_Measure = Callable[[Fraction], _LossAndBound]
 
 
 @dataclass(frozen=True)
@@ -219,6 +235,7 @@ def describe_baseline_distances(query: Query) -> Iterator[str]:
     deadline = Deadline(None if query.time is None else query.time.solver_seconds)
     baselines = make_baselines(query.user_baselines, CHANNEL.name)
     entries = index_by_name(list_entries(CHANNEL, baselines))
+    # Name -> function of the budget or matrix of a user-defined baseline; None for a named one.
     laws: Values = {**dict.fromkeys(query.compared_names), **dict(query.user_baselines)}
     for name, law in laws.items():
         measure = partial(_measure_entry, query, entries[name])
@@ -230,13 +247,14 @@ def describe_baseline_distances(query: Query) -> Iterator[str]:
             f"{name}: at this budget its expected loss is at most {percent} % above the proven "
             "optimum on the same outputs."
         )
-        is_function = law is None or callable(law)
-        if is_function and query.claim.epsilon is not None:
+        # A matrix is made for one budget only.
+        has_every_budget = law is None or callable(law)
+        if has_every_budget and query.claim.epsilon is not None:
             sentences += f" {_describe_every_epsilon(measure, deadline)}"
         yield sentences
 
 
-def _describe_every_epsilon(measure: Callable[[Fraction], Interval], deadline: Deadline) -> str:
+def _describe_every_epsilon(measure: _Measure, deadline: Deadline) -> str:
     """Return a sentence on the distance of a mechanism for every ε of a range."""
     result = _bound_excess_between(measure, deadline)
     if result is None:
@@ -250,7 +268,7 @@ def _describe_every_epsilon(measure: Callable[[Fraction], Interval], deadline: D
 
 
 def _bound_excess_between(
-    measure: Callable[[Fraction], Interval], deadline: Deadline
+    measure: _Measure, deadline: Deadline
 ) -> tuple[float, list[Fraction]] | None:
     """Bound the distance from the optimum, in percent, for every ε of a range.
 
@@ -261,15 +279,14 @@ def _bound_excess_between(
     between a and b. The interval with the largest bound is halved until the bound is close to the
     largest distance at one ε.
 
-    measure: ε -> (loss, lower bound on the optimum), inf and 0 if they are not known.
-
     Returns the bound and the compared ε. None if the range is empty.
     """
     results = {epsilon: measure(epsilon) for epsilon in map(Fraction, _FIRST_EPSILONS)}
     while True:
-        epsilons = sorted(epsilon for epsilon, (_, lower) in results.items() if lower)
-        losses = [results[epsilon][0] for epsilon in epsilons]
-        lower_bounds = [results[epsilon][1] for epsilon in epsilons]
+        epsilons = sorted(epsilon for epsilon, result in results.items() if result.lower)
+        losses = [results[epsilon].loss for epsilon in epsilons]
+        lower_bounds = [results[epsilon].lower for epsilon in epsilons]
+        # The smallest loss of the mechanisms made for this ε or a smaller one.
         smallest_losses = [*itertools.accumulate(losses, min)]
         start = sum(loss == math.inf for loss in smallest_losses)
         excesses = [
@@ -297,11 +314,8 @@ def _format_percent_up(percent: float) -> str:
     return f"{float(rounded_percent):g}"
 
 
-def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> Interval:
-    """Return the loss of a mechanism at an ε, and a lower bound on the optimum.
-
-    The loss is inf if the mechanism is not private. The bound is 0 if none is known.
-    """
+def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> _LossAndBound:
+    """Return the loss of a published mechanism at an ε, and a lower bound on the optimum."""
     query = replace(query, claim=query.claim.with_values(epsilon=epsilon))
     loss = math.inf
     lower = 0.0
@@ -309,7 +323,7 @@ def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> Interva
         loss = evaluate_published(entry, query).objective
     with suppress(WorkbenchError):
         lower = max(0.0, _bound_channels(query)[0])
-    return loss, lower
+    return _LossAndBound(loss, lower)
 
 
 @cache
@@ -329,12 +343,12 @@ def _bound_excess_everywhere(name: str, loss: str, mechanism: str) -> float | No
     None if the bound does not hold from the first ε on.
     """
 
-    def measure(epsilon: Fraction) -> Interval:
+    def measure(epsilon: Fraction) -> _LossAndBound:
         """Return the loss of the mechanism, and a lower bound on the optimum."""
         lower, references = _measure_pure_setting(name, loss, epsilon)
         if mechanism in references:
-            return references[mechanism].objective, lower
-        return math.inf, lower
+            return _LossAndBound(references[mechanism].objective, lower)
+        return _LossAndBound(math.inf, lower)
 
     result = _bound_excess_between(measure, Deadline())
     if result is None:

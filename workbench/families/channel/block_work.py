@@ -104,30 +104,27 @@ def estimate_block_seconds(size: BlocksSize) -> float:
     Args:
         size: size of the channel.
     """
-    k, m, pairs, output_inputs, extra = size
+    k, m, pairs, inputs_per_output, extra_rows = size
+    # A matrix with a row for each input and each extra row takes 2 (rows)² operations for each
+    # output to build, and (rows)³/3 to factorise.
     if pairs is None:
-        # A matrix with a row for each input and each extra row takes 2 (rows)² operations for each
-        # output to build, and (rows)³/3 to factorise.
-        operations = 2.0 * (k + extra) ** 2 * m + (k + extra) ** 3 / 3
+        operations = 2.0 * (k + extra_rows) ** 2 * m + (k + extra_rows) ** 3 / 3
         return _ITERATIONS * operations / _OPERATIONS_PER_SECOND
-    if output_inputs is not None:
+    if inputs_per_output is not None:
         output_sums, all_sums = size.sum_counts
-        # The masses of an output are eliminated. They add a square of numbers to the Schur
-        # complement.
-        elimination_seconds = 2.0 * output_inputs**3 / _OPERATIONS_PER_SECOND
-        scatter_seconds = _SCATTER_SECONDS * output_sums**2
-        seconds_per_output = _OUTPUT_SECONDS + scatter_seconds + elimination_seconds
-        # The Schur complement is factorised as a band matrix or as a dense one.
+        elimination_seconds = 2.0 * inputs_per_output**3 / _OPERATIONS_PER_SECOND
+        seconds_per_output = (
+            _OUTPUT_SECONDS + _SCATTER_SECONDS * output_sums**2 + elimination_seconds
+        )
         schur_operations = min(all_sums * output_sums**2, all_sums**3 / 3)
         schur_seconds = schur_operations / _OPERATIONS_PER_SECOND
         return _ITERATIONS * (m * seconds_per_output + schur_seconds)
-    # Each output has a band matrix with a row for each input. Its factor and its solution for k
-    # right sides are computed, and it adds to each extra row.
+    # The matrix of one output is banded.
     bandwidth = estimate_bandwidth(pairs)
-    operations = m * k * (bandwidth * (2.0 * bandwidth + 2.0 * k) + extra)
-    if extra:
-        # The matrix of inputs and extra rows is factorised.
-        operations += (k + extra) ** 3 / 3
+    operations = m * k * (bandwidth * (2.0 * bandwidth + 2.0 * k) + extra_rows)
+    if extra_rows:
+        operations += (k + extra_rows) ** 3 / 3
+    # Each input takes twelve elimination steps in an iteration.
     overhead_seconds = 12 * k * _ELIMINATION_STEP_SECONDS
     return _ITERATIONS * (operations / _OPERATIONS_PER_SECOND + overhead_seconds)
 
@@ -149,26 +146,25 @@ def estimate_block_memory(size: BlocksSize) -> float:
     Args:
         size: size of the channel.
     """
-    k, m, pairs, output_inputs, extra = size
-    # A float takes 8 bytes. If all inputs are neighbours, the masses M[y, o] of output o have 2 k
-    # rows, t <= M[y, o] <= e^ε t with a variable t. Otherwise there is a row for each ordered pair.
+    k, m, pairs, inputs_per_output, extra_rows = size
+    # The number of rows per output is 2 k for t <= M <= E t, or one for each ordered pair. A float
+    # takes 8 bytes.
     rows = 2 * k
     if pairs is not None:
         rows = 2 * len(pairs)
-    if output_inputs is not None:
+    # Below, factors without a name are numbers of arrays of the same shape.
+    if inputs_per_output is not None:
         output_sums, all_sums = size.sum_counts
-        vector_numbers = 3 * _STORED_ARRAYS * output_sums * m
-        block_numbers = 4 * output_inputs**2 * m
-        schur_numbers = 3 * all_sums**2
-        float_bytes = 8 * (vector_numbers + block_numbers + schur_numbers)
-        return float_bytes + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
-    row_numbers = _STORED_ARRAYS * rows * m
-    mass_numbers = 8 * k * m
+        numbers = 3 * _STORED_ARRAYS * output_sums * m
+        numbers += 4 * inputs_per_output**2 * m + 3 * all_sums**2
+        return 8 * numbers + _EXACT_INTEGER_BYTES * rows * m + _BASE_BYTES
     factor_numbers = 0
     if pairs is not None:
         factor_numbers = k * estimate_bandwidth(pairs) * m
-    extra_numbers = 4 * extra * (extra + 2 * k)
-    return 8 * (row_numbers + factor_numbers + mass_numbers + extra_numbers) + _BASE_BYTES
+    extra_numbers = 4 * extra_rows * (extra_rows + 2 * k)
+    return (
+        8 * (_STORED_ARRAYS * rows * m + factor_numbers + 8 * k * m + extra_numbers) + _BASE_BYTES
+    )
 
 
 def explain_memory_shortfall(size: BlocksSize) -> str | None:
@@ -184,7 +180,8 @@ def explain_memory_shortfall(size: BlocksSize) -> str | None:
     needed_bytes = estimate_block_memory(size)
     if needed_bytes <= memory_bytes:
         return None
-    share = (memory_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
+    # Apart from the base, the memory grows about like the square of the number of inputs.
+    share = (free_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
     fitting_inputs = int(size.k * share ** (1 / 2))
     return (
         f"The blocks must fit into the {memory_bytes / 1e9:.3g} GB of memory of this machine; "

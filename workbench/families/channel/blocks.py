@@ -205,6 +205,7 @@ def _make_progress_reporter(
     send_message = limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
 
     def report(iteration: int, objective: float, bound: float) -> None:
+        # The smallest number prevents a division by 0.
         gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
         if target_gap < gap < 1:
             seconds_left = clock.elapsed_seconds * math.log(gap / target_gap) / -math.log(gap)
@@ -220,7 +221,8 @@ def _name_multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, V
     """Return the multipliers of a point by the names that `bound_least_loss` expects.
 
     "extra" belongs to user-defined rows, "losses" to the worst-case loss, "ratio" to listed pairs.
-    If all inputs are neighbours, "least" and "most" belong to the rows t <= M and M <= E t.
+    If all inputs are neighbours, "least" and "most" belong to the rows t_o <= M[y, o] and
+    M[y, o] <= e^ε t_o, where t_o is a variable for each output.
     """
     k = request.question.k
     multipliers = {"extra": point.extra_multipliers}
@@ -243,7 +245,8 @@ def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) 
     k = request.question.k
     m = request.question.m
     weights = request.prior_weights
-    size = k * m + (weights is None)
+    has_loss_variable = weights is None
+    size = k * m + has_loss_variable
     cells = np.arange(k * m)
     row_sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
     x = point.masses.ravel(order="F")

@@ -32,9 +32,12 @@ _MIN_BLOCK_EPSILON = Fraction(1, 10**6)
 def list_cell_counts(request: ChannelRequest) -> list[int]:
     """List the numbers of cells to try, in order.
 
-    They are multiples of the number of parts of the prior, and the sensitivity is a whole number of
-    cells. If this needs more than 32 cells, coarser grids of up to 32 cells come first, and if it
-    needs more cells than are allowed, only the number of parts counts.
+    Each number is a multiple of the number of parts of the prior, and makes the sensitivity a whole
+    number of cells. If this needs more than 32 cells, coarser grids of up to 32 cells come first.
+    They, and all grids if it needs more cells than are allowed, ignore the sensitivity.
+
+    For example, the result is [8, 12, 16, 24, 32, 48, ...] for a range of the length 10 with the
+    sensitivity 5 and one part.
 
     Args:
         request: request for a range.
@@ -57,8 +60,9 @@ def list_cell_counts(request: ChannelRequest) -> list[int]:
 
 
 def _list_multiples(step: int, min_value: int, max_value: int) -> list[int]:
-    """List the multiples of a step by powers of two and by three times powers of two, between two
-    numbers.
+    """List step, 2 step, 3 step, 4 step, 6 step, 8 step, 12 step, ... between two numbers.
+
+    The factors are the powers of two and three times the powers of two.
     """
     powers = [1 << i for i in range(MAX_CELLS.bit_length())]
     factors = sorted(powers + [3 * power for power in powers])
@@ -91,6 +95,7 @@ def is_quick(
         max_seconds: seconds that the program may take.
     """
     question = cells.finite_query(cells.max_point_distance, outputs)
+    # Without δ, a range of which all answers are neighbours has no comparison for every pair.
     is_compact = (
         question.pairs is None and not request.claim.delta and not request.has_several_bounds
     )

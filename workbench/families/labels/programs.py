@@ -34,9 +34,9 @@ class _ChannelCase:
     """One case of the table: labels 0..k-1 with a uniform prior, and listed outputs.
 
     Attributes:
-        name: name of the instance, a format string of these attributes, "labels-k{k}".
-        kind: text of the model's name. If it contains "counts", only consecutive labels are
-            neighbours, else all pairs are.
+        name: format string of these attributes that names the instance, such as "labels-k{k}".
+        kind: end of the model's name. If it contains "counts", only consecutive labels are
+            neighbours. Otherwise all pairs of labels are neighbours.
         k: number of labels.
         suite: name of the suite, "small", "default" or "library".
         epsilon: ε of the budget, > 0.
@@ -107,9 +107,9 @@ class _ChannelCase:
             objective: not used.
 
         Returns:
-            The required ε and δ, the exact pure ε and δ of the channel as returned (δ: None if 0 is
-            required), whether it has the required privacy, whether the repaired channel is
-            certified, and the expected loss of the certified channel.
+            The requested ε and δ; the exact pure ε and δ of the channel (δ is None if 0 was
+            requested); whether the channel is private without repair; whether it could be
+            certified; and the expected loss of the certified channel.
         """
         model = self.model
         epsilon = self.request.claim.epsilon
@@ -117,24 +117,25 @@ class _ChannelCase:
         masses = np.maximum(model.program.block("M").read(x), 0.0)
         channel = Channel.from_pairs(masses, self.request.question.neighbour_pairs)
         privacy = audit(channel, epsilon)
-        means: Record = {}
+        # A certificate of an unbiased channel also proves its means.
+        mean_options: Record = {}
         if self.constraint == "unbiased":
-            means = {
+            mean_options = {
                 "outputs": [*map(Fraction, model.outputs)],
                 "unbiased_for": [*map(Fraction, model.labels)],
             }
         is_certified, certified_loss = try_certify(
-            lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **means),
+            lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **mean_options),
             lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
         return Judged(
-            claimed_epsilon=float(epsilon),
-            claimed_delta=float(self.delta),
-            exact_epsilon=privacy.pure_epsilon,
-            exact_delta=privacy.dp_delta.upper if self.delta else None,
-            private=privacy.meets(notion, epsilon, self.delta),
-            certified=is_certified,
-            certified_objective=certified_loss,
+            float(epsilon),
+            float(self.delta),
+            privacy.pure_epsilon,
+            exact_delta,
+            privacy.meets(notion, epsilon, self.delta),
+            is_certified,
+            certified_loss,
         )
 
 

@@ -1,7 +1,10 @@
 """State a request for a label randomizer in exact numbers, and check it.
 
-There are three methods: "bins" and "unbiased" have any real outputs and pure ε over all pairs of
-labels; "lp" is a channel with listed outputs, for which `channel_request` is made.
+There are three methods:
+
+bins      RR-on-Bins: any real outputs, pure ε, all labels are neighbours
+unbiased  the mean output is the label: any real outputs, pure ε, all labels are neighbours
+lp        a channel with listed outputs, and with any notion and neighbours (`channel_request`)
 
 Where to change: a limit on sizes is a constant below. A further option needs a field of `LabelAim`
 or `LabelHow`, the Option in `family`, and a check in `LabelRequest.__post_init__`.
@@ -60,7 +63,7 @@ def check_certificate_size(
         m: number of outputs.
         pairs: unordered pairs of neighbours that are compared one by one. None: pure ε over all
             pairs, which is decided output by output.
-        masses: largest number of masses k m that is accepted. Used if pairs is None.
+        masses: largest number k m of masses that is accepted if pairs is None.
 
     Raises:
         InvalidRequest: the channel is too large, or it has only one label.
@@ -102,8 +105,8 @@ class LabelHow(How):
 
     Attributes:
         method: "bins", "lp" or "unbiased".
-        may_use_bins: whether the user left the method open, so bins at δ = 0 may answer a request
-            with δ > 0.
+        may_use_bins: whether the user left the method open. Then bins at δ = 0, which are private
+            at every δ, may answer a request with δ > 0.
     """
 
     method: str = "bins"
@@ -214,6 +217,7 @@ class LabelRequest(Request):
             question.inputs, question.outputs, neighbours=neighbours, prior=prior
         )
         losses = self._tabulate_losses(question)
+        # The same request, with the prior in the simplest fractions.
         request = self.channel_request.with_values(question=question, losses=losses)
         return request.formula_program()
 
@@ -232,6 +236,7 @@ class LabelRequest(Request):
             return
         if not isinstance(self.aim.loss, (str, Loss)):
             must("loss", f"a name if method is {self.how.method}", "a matrix or function")
+        # The loss of one output shows whether the loss applies to the labels.
         with translate_errors():
             self.named_loss(1.0, self.question.values[:1])
         if self.how.method == "bins" and self.how.solver != "highs":
@@ -254,8 +259,11 @@ class LabelRequest(Request):
         if m * k > _MAX_PROGRAM_MASSES:
             size = f"{k} labels and {m} outputs"
             must("the channel", f"of at most {_MAX_PROGRAM_MASSES} masses", size)
-        if self.wants_certificate or k == 1:
-            check_certificate_size(k, m, None if k == 1 else self.pairs)
+        if k == 1:
+            # One label has no neighbours, so this raises an error.
+            check_certificate_size(k, m, None)
+        if self.wants_certificate:
+            check_certificate_size(k, m, self.pairs)
         _ = self.channel_request  # The channel request is checked when it is made.
 
     def _check_unbiased(self) -> None:

@@ -52,15 +52,14 @@ def _is_within(gap: float, loss: float, bound: float) -> bool:
 class UnbiasedProblem(RandomizerProblem):
     """The problem of the unbiased optimum over all real outputs.
 
-    The relative gap is usually 1e-7, and always at most 0.2 %. A progress function receives a line
-    for every program.
+    The relative gap is usually 1e-7, and always at most 0.2 %.
 
     Args:
         request: request for labels with method unbiased.
 
     Attributes:
         odds: e^ε, rounded down to a rational.
-        report: function that receives a line of text for every program.
+        report: function that receives a line of text about every program that is solved.
         deadline: end of the time limit.
     """
 
@@ -143,8 +142,9 @@ class UnbiasedProblem(RandomizerProblem):
     def _solve_program(self) -> UnbiasedOptimum:
         """Find the optimum: masses and moments on intervals of labels, and a bound.
 
-        Raises NotProven after the time limit, if there is no point or it is too large for a
-        certificate; otherwise Infeasible or NotProven if the solver gave no point.
+        Raises NotProven if the time limit has passed and there is no point, or only one that is too
+        large for a certificate. Within the time limit, raises Infeasible or NotProven if the solver
+        gave no point.
         """
         request = self.request
         question = request.question
@@ -158,6 +158,7 @@ class UnbiasedProblem(RandomizerProblem):
                     progress=self.report,
                 )
                 point = find_unbiased_optimum(search, question.values, question.prior)
+            # If the search ended within its time limit, the size of the exact channel decides.
             is_too_large = question.k * point.t.size > _MAX_CERTIFICATE_MASSES
             if not (self.deadline.has_passed and request.wants_certificate and is_too_large):
                 return point

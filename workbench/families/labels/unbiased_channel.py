@@ -1,9 +1,10 @@
 """Turn a solver's approximate unbiased randomizer into a channel that is exactly private and
 exactly unbiased.
 
-The labels are y_0 < ... < y_(k-1). The randomizer is a list of intervals S = [i, j] of labels, each
-with an output o_S that labels inside S publish more often than labels outside. A solver returns a
-mass t and a moment s = t o for each of them, in floats.
+The labels are y_0 < ... < y_(k-1). The randomizer is a list of intervals S = [i, j] of labels, also
+called sets. Each has an output o_S that labels inside S publish more often than labels outside. A
+solver returns a mass t and a moment s = t o for each set, in floats. For two labels, the
+sets [0, 0] and [1, 1] with equal masses are randomized response with stretched outputs.
 
 The exact channel. Let a/b be a rational, at most e^ε, and let S have the integer mass n_S > 0 and
 the moment μ_S = n_S o_S. A label inside S publishes o_S with probability n_S a / T, any other label
@@ -87,8 +88,8 @@ class _Column(NamedTuple):
 def build_exact_channel(labels: Vector, odds: Fraction, point: UnbiasedOptimum) -> Channel:
     """Build a channel that is exactly private and exactly unbiased.
 
-    Small masses are dropped. If the channel then fails, fewer are dropped: labels in clusters that
-    are far apart are told apart by small masses only.
+    Small masses are dropped. If this makes the channel fail, fewer masses are dropped. This is
+    needed if only small masses distinguish the labels within clusters that are far apart.
 
     Args:
         labels: increasing labels, shape (k,).
@@ -166,7 +167,7 @@ def _split_on_lattice(mass: int, output: Fraction, first: int, last: int) -> lis
 
 
 def _complete_masses(tree: _SpanningTree, t: Vector, precision: _Precision) -> list[int]:
-    """Return the integer masses n of all sets; dropped ones are 0.
+    """Return the integer masses n of all sets. The masses of dropped sets are 0.
 
     Raises ArithmeticError if a set of the tree would need a negative mass.
     """
@@ -193,7 +194,7 @@ def _complete_moments(
     A flow is added around the cycle that one edge outside the tree closes, so the equations of the
     nodes still hold. Returns the moments of all edges. Raises ArithmeticError.
     """
-    # One unit around the cycle of an edge changes the sum by this.
+    # Effect of every edge: the change of the sum for one unit of flow around the edge's cycle.
     effects = tree.sum_cycle_costs(coefficients)
     used_edges = [e for e, mass in enumerate(n) if mass > 0]
     free_edge = max(used_edges, key=lambda e: n[e] * abs(effects[e]))
