@@ -1,7 +1,12 @@
-"""The claims of `recommend` are true: bounds, classes for averages, and exposures."""
+"""Test that what `recommend` says is true: its bounds, its advice on averages, and its exposures.
+
+A *class* is a set of mechanisms, one row of the table, with the loss of its best mechanism and a
+lower bound on the loss of all its mechanisms.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -29,30 +34,35 @@ from workbench.recommendation import recommend as recommending
 from workbench.recommendation.recommend import _drop_false_bounds
 from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE, describe_range_query
 
+# Largest ε that a search for the smallest ε tries.
+MAX_EPSILON = 20
+
 
 def index_by_class(result: Any) -> dict[str, Any]:
-    """Return class -> row of a table."""
+    """Return class -> row of a table of `recommend`."""
     return {row["class"]: row for row in result}
 
 
 # Bounds.
 
 
-@pytest.mark.parametrize("stop", [NotProven("", bound=6.018), OutOfTime()])
-def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(stop: Exception):
-    stop.bound = 6.018
+@pytest.mark.parametrize("error", [NotProven(""), OutOfTime()])
+def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(error: Exception):
+    """The design at the first ε is stopped, with a bound on its loss."""
+    error.bound = 6.018
 
     def design_at(epsilon: Fraction) -> Design:
-        raise stop
+        raise error
 
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
     request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
-    with pytest.raises(type(stop)) as raised:
+    with pytest.raises(type(error)) as raised:
         _search_least_value(design_at, request, Fraction(0), "epsilon")
     assert raised.value.bound is None
 
 
 def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
+    """ε = 2 is feasible, and the designs at all smaller ε are stopped."""
     question = wb.FiniteQuery("0..3", max_shift=1)
     design = wb.design(question, loss="squared", epsilon=2)
 
@@ -72,14 +82,16 @@ def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
 def test_a_stopped_bisection_reports_the_largest_epsilon_that_is_excluded(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """The first ε has a loss of at least 40, more than the largest loss 3. The second is stopped."""
+    """The loss may be at most 3, and the first ε has a loss of at least 40. The second ε is
+    stopped.
+    """
     tried_epsilons: list[Fraction] = []
 
     def solve(query: Query) -> Value:
         tried_epsilons.append(query.claim.epsilon)
         if len(tried_epsilons) > 1:
             raise NotProven("stopped", bound=97.1)
-        return Value(50.0, 40.0, True)
+        return Value(objective=50.0, bound=40.0, is_certified=True)
 
     monkeypatch.setattr(
         recommendation,
@@ -108,6 +120,7 @@ def test_a_bound_above_a_loss_of_the_class_is_not_shown():
     assert some_row["bound"] == 0.5
 
 
+# The required fields of a design, apart from its loss.
 DESIGN_FIELDS = {
     "request": None,
     "mechanism": None,
@@ -117,7 +130,7 @@ DESIGN_FIELDS = {
 
 
 def test_a_raw_design_keeps_a_bound_above_its_loss():
-    """A raw answer may be below the bound, because it is not private."""
+    """A raw answer may be better than the bound, because it is not private."""
     assert Design(objective=0.8, bound=6.0, **DESIGN_FIELDS).bound == 6.0
 
 
@@ -131,7 +144,8 @@ def test_a_certified_design_drops_a_bound_above_its_loss():
     assert "is therefore no bound" in design.words[-1]
 
 
-# Name -> function that returns the rows of a table or a design.
+# Name -> function that returns the rows of a table, or the row of a design. ε is minimised where
+# the name contains "epsilon".
 ROWS = {
     "least epsilon": lambda: wb.recommend(
         answers="0..8", max_shift=1, minimise="epsilon", max_loss=1
@@ -180,108 +194,118 @@ def test_no_bound_is_above_the_minimised_quantity(name: str):
         if row.get("objective") is not None:
             assert row["bound"] <= row["objective"] * (1 + 1e-9), row
         if "epsilon" in name:
-            # The bound is on ε, of which the largest that is tried is 20, and not on the loss.
-            assert row["bound"] <= 20
+            # A bound on the loss instead of ε could be larger.
+            assert row["bound"] <= MAX_EPSILON
 
 
 # Averages.
 
 
 def test_the_class_for_averages_has_the_smallest_variance():
-    """A quantizer with four outputs has a smaller absolute loss than one with two outputs, and a
-    larger variance.
+    """A quantizer with four outputs has a smaller absolute loss than one with two outputs, but a
+    larger variance. So the average of many outputs is better with two outputs.
     """
     result = wb.recommend(range="0..200000", epsilon=1, loss="absolute", time_limit=300)
     rows = index_by_class(result)
-    two, four = rows["quantizer, 2 outputs"], rows["quantizer, 4 outputs"]
-    assert four["objective"] < two["objective"]
-    assert two["rmse"] < four["rmse"]
+    two_outputs = rows["quantizer, 2 outputs"]
+    four_outputs = rows["quantizer, 4 outputs"]
+    assert four_outputs["objective"] < two_outputs["objective"]
+    assert two_outputs["rmse"] < four_outputs["rmse"]
     (sentence,) = [text for text in result.sentences if "averaged" in text and "Use" in text]
     assert sentence.startswith("Use the quantizer, 2 outputs")
+    # A channel has a bias, which does not decrease if outputs are averaged.
     channel = rows["channel on a grid"]
     assert channel["bias"] > 0
     assert f"{channel['bias']:.6g} stays in every average" in " ".join(result.sentences)
-    # The variance of two outputs ±B for a value uniform on [-1, 1] is B² - 1/3. Half the range is
-    # 1e5.
-    reach = 1 / np.tanh(0.5)
-    assert two["rmse"] ** 2 == pytest.approx((reach**2 - 1 / 3) * 1e10, rel=1e-6)
+    # For a value uniform on [-1, 1], the outputs ±B have the mean squared error B² - 1/3, and
+    # B = (e^ε + 1)/(e^ε - 1) makes them unbiased. Half the range is 1e5.
+    reach = (math.e + 1) / (math.e - 1)
+    assert two_outputs["rmse"] ** 2 == pytest.approx((reach**2 - 1 / 3) * 1e10, rel=1e-6)
 
 
 def test_a_biased_class_is_never_recommended_for_averages():
     query = Query(
         question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), aim=Aim(loss="absolute")
     )
-    biased = {
+    biased_row = {
         "class": "channel on a grid",
         "objective": 1.0,
         "bound": None,
         "certified": True,
         "notes": "biased",
+        "bias": 2.5,
+        "rmse": 0.1,
     }
-    words = [
-        *describe_range_query(
-            query, [biased | {"bias": 2.5, "rmse": 0.1}], [Candidate("channel on a grid")], {}
-        )
-    ]
-    assert not [sentence for sentence in words if "averaged" in sentence]
-    assert "2.5 stays in every average" in words[0]
+    candidates = [Candidate("channel on a grid")]
+    sentences = [*describe_range_query(query, [biased_row], candidates, {})]
+    assert not [sentence for sentence in sentences if "averaged" in sentence]
+    assert "2.5 stays in every average" in sentences[0]
 
 
-def test_the_variance_of_published_noise_does_not_depend_on_the_loss():
-    query = {"range": "0..10", "epsilon": 1, "delta": "0.05"}
-    for name in ("Laplace", "truncated Laplace", "Gaussian", "uniform"):
-        (absolute,) = wb.recommend(**query, loss="absolute", only=name)
-        (squared,) = wb.recommend(**query, loss="squared", only=name)
-        if name != "uniform":
-            assert absolute["rmse"] == pytest.approx(squared["objective"] ** 0.5, rel=1e-12)
-        assert absolute["rmse"] >= squared["objective"] ** 0.5 * (1 - 1e-12)
+RANGE_QUERY = {"range": "0..10", "epsilon": 1, "delta": "0.05"}
+
+
+@pytest.mark.parametrize("name", ["Laplace", "truncated Laplace", "Gaussian"])
+def test_the_rmse_of_published_noise_does_not_depend_on_the_loss(name: str):
+    (absolute_row,) = wb.recommend(**RANGE_QUERY, loss="absolute", only=name)
+    (squared_row,) = wb.recommend(**RANGE_QUERY, loss="squared", only=name)
+    assert absolute_row["rmse"] == pytest.approx(squared_row["objective"] ** 0.5, rel=1e-12)
+
+
+def test_uniform_noise_for_the_squared_loss_has_no_larger_rmse():
+    """The parameters of uniform noise are chosen for the loss."""
+    (absolute_row,) = wb.recommend(**RANGE_QUERY, loss="absolute", only="uniform")
+    (squared_row,) = wb.recommend(**RANGE_QUERY, loss="squared", only="uniform")
+    assert absolute_row["rmse"] >= squared_row["objective"] ** 0.5 * (1 - 1e-12)
 
 
 def test_the_bias_of_nearest_outputs_bounds_the_shift_of_every_mean():
-    law = NearestOutputs(
-        (Fraction(0), Fraction(10)),
-        tuple(map(Fraction, (1, 3, 6, 9))),
-        2,
-        Fraction(20),
-        Fraction(1, 20),
-        64,
+    """With probability 1/20 the answer itself is published. Otherwise an output is drawn, and the
+    two outputs nearest to the answer have 20 times the probability of the others.
+    """
+    mechanism = NearestOutputs(
+        ends=(Fraction(0), Fraction(10)),
+        bins=tuple(map(Fraction, (1, 3, 6, 9))),
+        own=2,
+        odds=Fraction(20),
+        direct=Fraction(1, 20),
+        steps=64,
     )
-    outputs = np.array([float(o) for o in law.bins])
-    for x in np.linspace(0, 10, 401):
-        near = np.argsort(np.abs(outputs - x), kind="stable")[: law.own]
-        masses = np.ones(outputs.size)
-        masses[near] = float(law.odds)
-        mean = (1 - float(law.direct)) * float(outputs @ masses / masses.sum()) + float(
-            law.direct
-        ) * x
-        assert abs(mean - x) <= float(law.largest_bias) * (1 + 1e-9)
+    outputs = np.array([1.0, 3.0, 6.0, 9.0])
+    for answer in np.linspace(0, 10, 401):
+        nearest = np.argsort(np.abs(outputs - answer), kind="stable")[:2]
+        weights = np.ones(outputs.size)
+        weights[nearest] = 20
+        drawn_mean = float(outputs @ weights / weights.sum())
+        bias = 0.95 * drawn_mean + 0.05 * answer - answer
+        assert abs(bias) <= float(mechanism.largest_bias) * (1 + 1e-9)
 
 
 # Sentences on classes that were not computed.
 
 
-def test_a_table_of_one_class_has_no_sentence_on_other_classes():
+def test_a_table_of_one_class_has_no_sentence_on_classes():
     one_class = wb.recommend(answers="0..10", max_shift=1, epsilon=1, only="exponential")
     assert "class" not in " ".join(one_class.sentences)
     all_classes = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
     assert "It is optimal in its class." in " ".join(all_classes.sentences)
 
 
-def test_stopped_classes_and_a_better_constant_output_are_named(monkeypatch: pytest.MonkeyPatch):
-    """Publishing 50 for every answer in 0..100 has the loss 850, less than the only class."""
+def test_sentences_name_stopped_classes_and_a_better_constant_output(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Publishing 50 for every answer in 0..100 has the loss 850. The only solved class has 1177."""
 
     def solve_none() -> Value:
         raise OutOfTime
 
-    def candidates(query: Query) -> list[Candidate]:
-        channel = Channel.from_pairs(np.full((101, 101), 1 / 101), [(0, 1)])
-        value = Value(1177.0, None, True, mechanism=channel)
-        return [
-            Candidate("modulo noise", "wraps around", lambda: value),
-            *(Candidate(f"class {i}", solve=solve_none, uses_solver=True) for i in range(5)),
-        ]
-
-    monkeypatch.setattr(recommending, "list_candidates", candidates)
+    channel = Channel.from_pairs(np.full((101, 101), 1 / 101), [(0, 1)])
+    value = Value(objective=1177.0, bound=None, is_certified=True, mechanism=channel)
+    candidates = [
+        Candidate("modulo noise", "wraps around", lambda: value),
+        *(Candidate(f"class {i}", solve=solve_none, uses_solver=True) for i in range(5)),
+    ]
+    monkeypatch.setattr(recommending, "list_candidates", lambda query: candidates)
     result = wb.recommend(answers="0..100", max_shift=1, epsilon=1)
     sentences = " ".join(result.sentences)
     for i in range(5):
@@ -303,46 +327,47 @@ def test_a_class_that_shows_a_mechanism_of_another_class_is_named_as_stopped():
         "certified": True,
         "bias": 0.0,
         "rmse": 2.0,
+        "notes": f"unbiased; {STOPPED_NOTE}; {BORROWED_NOTE} staircase (pure)",
     }
-    notes = f"unbiased; {STOPPED_NOTE}; {BORROWED_NOTE} staircase (pure)"
-    words = [*describe_range_query(query, [row | {"notes": notes}], [Candidate("real noise")], {})]
-    assert any(
-        "real noise" in sentence and "time limit of 3 seconds" in sentence for sentence in words
-    )
+    sentences = [*describe_range_query(query, [row], [Candidate("real noise")], {})]
+    (sentence,) = [text for text in sentences if "time limit of 3 seconds" in text]
+    assert "real noise" in sentence
 
 
-# Exposure: the probability of outputs that a neighbour practically never produces.
+# Exposure: the probability of outputs that a neighbour produces never, or 10,000 e^ε times less
+# often.
 
 
 def test_a_channel_of_a_range_is_recommended_with_its_exposure():
-    query = {"range": "0..10", "epsilon": 1, "delta": "0.05", "loss": "absolute"}
-    result = wb.recommend(**query, only="channel on a grid", time_limit=60)
+    result = wb.recommend(**RANGE_QUERY, loss="absolute", only="channel on a grid", time_limit=60)
     sentence = "With probability up to 0.05 it publishes an output that a neighbour cannot produce"
     assert sentence in " ".join(result.sentences)
-    best = result.best
-    exposure = compute_exposure(best.mechanism, Fraction(1))
+    design = result.best
+    exposure = compute_exposure(design.mechanism, Fraction(1))
+    # An exposure is at most δ, up to one part in ten thousand.
     assert 0.04 < exposure <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
-    assert best.to_dict()["exposure"] == pytest.approx(float(exposure))
-    assert dict(best.facts())["exposure"].startswith(
+    assert design.to_dict()["exposure"] == pytest.approx(float(exposure))
+    assert dict(design.facts())["exposure"].startswith(
         "outputs that a neighbour cannot produce, or produces 10,000"
     )
 
 
-def design_errors(**budget) -> wb.Design:
-    """Design the channel of smallest error rate for five answers that are all neighbours."""
+def design_errors(**budget: Any) -> wb.Design:
+    """Design the channel of smallest error rate at ε = 0.1, for five answers that are neighbours.
+
+    budget: δ, if it is not 0.
+    """
     query = wb.FiniteQuery("0..4", neighbours="all")
     return wb.design(query, loss="error-rate", epsilon="0.1", **budget)
 
 
-def test_the_exposure_of_a_channel_is_the_largest_mass_that_a_neighbour_has_not():
+def test_the_exposure_is_the_largest_probability_of_outputs_that_a_neighbour_cannot_produce():
     design = design_errors(delta="0.2")
     rows = [[*row] for row in design.mechanism.rows]
-    exclusive_masses = [
-        sum(p for p, q in zip(rows[i], rows[j], strict=True) if not q)
-        for i in range(5)
-        for j in range(5)
-        if i != j
-    ]
+    exclusive_masses = []
+    for row, neighbour_row in itertools.permutations(rows, 2):
+        masses = zip(row, neighbour_row, strict=True)
+        exclusive_masses.append(sum(p for p, q in masses if not q))
     exposure = compute_exposure(design.mechanism, Fraction(1, 10))
     assert exposure == max(exclusive_masses) <= Fraction(1, 5)
     assert design.to_dict()["exposure"] == pytest.approx(float(exposure))
@@ -375,10 +400,11 @@ def test_an_output_that_a_neighbour_produces_10_000_times_too_rarely_counts():
     assert compute_exposure(channel, Fraction(10)) == 0
 
 
-def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
+def test_the_exposure_of_directed_neighbours_counts_only_the_protected_order():
     query = wb.FiniteQuery("0..4", max_shift=1, directed=True)
     design = wb.design(query, loss="squared", epsilon=1, delta="0.01")
     exposure = compute_exposure(design.mechanism, Fraction(1))
+    # The largest exposure for δ = 0.01 (next test).
     assert exposure <= Fraction(1, 100) / (1 - Fraction(1, 10_000))
     rows = design.mechanism.matrix
     ratio = 10_000 * math.exp(1)
@@ -387,6 +413,9 @@ def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
 
 
 def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
+    """The first output has the masses P and Q = P/27,183, just below P/(10,000 e). So it counts, but
+    the hockey stick P - e Q, the smallest δ, is smaller than P.
+    """
     tiny = Fraction(1, 10**5)
     channel = Channel.from_pairs([[tiny, 1 - tiny], [tiny / 27_183, 1 - tiny / 27_183]], [(0, 1)])
     exposure = compute_exposure(channel, Fraction(1))
@@ -394,16 +423,16 @@ def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
     assert delta < exposure <= delta / (1 - Fraction(1, 10_000))
 
 
-# Time.
+# Time limits and sizes.
 
 
-def test_exact_sums_end_at_the_time_limit():
+def test_exact_losses_end_at_the_time_limit():
+    """A limit of -1 seconds has passed at the start."""
     question = RealNoise(Fraction(1, 10), clamp=(0, 10))
     noise = AdditiveRealNoise(
         question, 8, build_staircase_law(bound_inverse_exponential(Fraction(1)), 8, 3)
     )
-    exact = noise.clamped_loss("squared")
-    assert exact > 0
+    assert noise.clamped_loss("squared") > 0
     with limit_time(-1), pytest.raises(OutOfTime):
         noise.clamped_loss("squared")
     with limit_time(-1), pytest.raises(OutOfTime):
@@ -421,6 +450,7 @@ def test_an_exact_loss_with_too_many_digits_is_refused():
 
 @pytest.mark.parametrize("sensitivity", ["0.0385", "0.001"])
 def test_a_class_with_long_exact_sums_is_stopped_or_refused(sensitivity: str):
+    """The range is 2,000 or 77,000 times as long as the sensitivity."""
     (row,) = wb.recommend(
         range="18..95", sensitivity=sensitivity, epsilon=1, only="real noise, clamped", time_limit=1
     )

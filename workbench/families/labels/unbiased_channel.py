@@ -3,8 +3,8 @@ exactly unbiased.
 
 The labels are y_0 < ... < y_(k-1). The randomizer is a list of intervals S = [i, j] of labels, also
 called sets. Each has an output o_S that labels inside S publish more often than labels outside. A
-solver returns a mass t and a moment s = t o for each set, in floats. For two labels, the
-sets [0, 0] and [1, 1] with equal masses are randomized response with stretched outputs.
+solver returns a mass t and a moment s = t o for each set, in floats. For two labels, the sets
+[0, 0] and [1, 1] with equal masses are randomized response with stretched outputs.
 
 The exact channel. Let a/b be a rational, at most e^ε, and let S have the integer mass n_S > 0 and
 the moment μ_S = n_S o_S. A label inside S publishes o_S with probability n_S a / T, any other label
