@@ -7,7 +7,7 @@ const LATE_MILLISECONDS = 400;  // After this time the page says that it is comp
 const ABORT_MILLISECONDS = 1500;  // A design that has run this long is stopped for a newer request.
 const SLOW_DESIGN_MILLISECONDS = 120;  // Slower designs are replaced by those of a nearby budget.
 const PROVE_MILLISECONDS = 1000;  // After a slower design the proof runs beside the sliders.
-const BACKGROUND_DELAY_MILLISECONDS = 250;  // The background starts after this pause.
+const BACKGROUND_DELAY_MILLISECONDS = 250;  // Curves and proofs start after this pause.
 const FOLD_WIDTH = 900;  // The options are folded on pages up to this width (pixels).
 const MAX_STORED_STEPS = 60;  // Designs of curves that are kept for a nearby budget.
 const SOLVING = "solving …";
@@ -15,8 +15,9 @@ const SOLVING = "solving …";
 const BUDGET_OPTIONS = [
   "epsilon", "delta", "rho", "mu", "alpha", "curve", "tradeoff", "max_loss", "bits", "runs",
 ];
-// A design is also private at every larger value of these numbers, and at every smaller one of those.
+// A design is also private at every larger value of these numbers.
 const LARGER_IS_WEAKER = ["epsilon", "delta", "rho", "mu"];
+// A design is also private at every smaller value of this number.
 const SMALLER_IS_WEAKER = ["runs"];
 const POINT_OPTIONS = { curve: ["ε", "δ"], tradeoff: ["α", "β"] };  // options that are lists of points
 
