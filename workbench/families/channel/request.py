@@ -174,18 +174,19 @@ class ChannelRequest(Request):
     def _check_free_outputs(self) -> None:
         """Refuse free outputs where no bound over all real outputs is proven."""
         named_loss = self.losses.named_loss
-        value = "'free'"
+        free_text = "'free'"
         numbers = self.question.numbers
         notion_name = self.claim.notion.name
         if numbers is None:
-            must("outputs", "a list if answers are not numbers", value)
+            must("outputs", "a list if answers are not numbers", free_text)
         if self.has_several_bounds and not isinstance(self.question, RangeQuery):
             low = min(numbers[0])
             high = max(numbers[0])
+            # The example lists the answers and the middles between them.
             step = (high - low) / (2 * len(numbers[0]) - 2)
             example = f"{format_fraction(low)}..{format_fraction(high)}:{format_fraction(step)}"
             raise InvalidRequest(
-                f"outputs must be a list if notion is {notion_name}. Got {value}. "
+                f"outputs must be a list if notion is {notion_name}. Got {free_text}. "
                 f"List them, for example --outputs {example}."
             )
         has_convex_loss = named_loss is not None and named_loss.kind in CONVEX_LOSSES
@@ -194,11 +195,11 @@ class ChannelRequest(Request):
         )
         if not has_proven_loss:
             rule = f"a list unless the loss is a table or one of {', '.join(CONVEX_LOSSES)}"
-            must("outputs", rule, f"{value} with {self.losses.name}")
+            must("outputs", rule, f"{free_text} with {self.losses.name}")
         if self.has_extra_constraints:
-            must("outputs", "a list if there are extra constraints", value)
+            must("outputs", "a list if there are extra constraints", free_text)
         if self.claim.delta and get_ratio_kind(self.claim.notion) == MASS_ABOVE_RATIO:
-            must("outputs", "a list if notion is pdp with delta > 0", value)
+            must("outputs", "a list if notion is pdp with delta > 0", free_text)
 
     def _check_several_bounds(self) -> None:
         """Check a request under a notion of several bounds.
@@ -211,6 +212,7 @@ class ChannelRequest(Request):
         if self.question.distances is not None:
             rule = f"without distances if notion is {self.claim.notion.name}"
             must("neighbours", rule, "distances")
+        # Smaller requests may be answered by a simple channel, without a program.
         size = len(self.question.ordered_pairs) * self.question.m
         needs_program = self.has_extra_constraints or isinstance(self.question, RangeQuery)
         if size > _MAX_AUDITED_COMPARISONS or needs_program:
@@ -272,7 +274,7 @@ class ChannelRequest(Request):
         try:
             self.check_size()
         except ChannelTooLarge:
-            # A new request checks its size.
+            # Making the request at δ = 0 checks its size.
             with suppress(InvalidRequest):
                 self.with_values(delta=ZERO)
                 return True
@@ -411,7 +413,7 @@ class ChannelRequest(Request):
 
     @cached_property
     def bounds(self) -> RatioBounds:
-        """Return the bounds of the notion on every ordered pair: their ε, δ and kind.
+        """Return the bounds of the notion on ordered pairs: their ε, δ and kind.
 
         δ is 1 if it is minimised, so that it restricts nothing. Only for notions of one bound.
         """
@@ -419,6 +421,7 @@ class ChannelRequest(Request):
         if self.aim.minimise != "delta":
             delta = self.claim.delta
         if not self.is_per_distance:
+            # All pairs have the same ε, so one entry stands for all of them.
             return make_ratio_bounds(self.claim.notion, {(): self.claim.epsilon}, delta)
         return make_ratio_bounds(self.claim.notion, self._compute_metric_budgets(), delta)
 
