@@ -15,14 +15,42 @@ from workbench.explorer import tasks
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
-# A script that holds back the requests of TASKS (a list of names) until `window.held()` is called.
+# A script that holds back the requests of TASKS (a list of names) until `window.release()` is called.
 HOLD = """
-    const real = window.fetch;
-    window.fetch = (...asked) => TASKS.some((task) => asked[0] === `/api/${task}`) ? new Promise((go, fail) => {
-        window.held = () => go(real(...asked));
-        asked[1].signal?.addEventListener("abort", () => fail(new DOMException("", "AbortError")));
-    }) : real(...asked); 0
+    const realFetch = window.fetch;
+    window.fetch = (address, request) => {
+        const isHeld = TASKS.some((task) => address === `/api/${task}`);
+        if (!isHeld) return realFetch(address, request);
+        return new Promise((resolve, reject) => {
+            window.release = () => resolve(realFetch(address, request));
+            const abort = () => reject(new DOMException("", "AbortError"));
+            request.signal?.addEventListener("abort", abort);
+        });
+    };
+    0
 """
+
+# A script that releases held requests as soon as they are made.
+RELEASE_ALL = """void setInterval(() => {
+    window.release?.();
+    window.release = null;
+}, 20)"""
+
+# A script that replaces the answers to "design" by the answer of a solver that is stopped early: a
+# loss that is 1 % larger, without a proof.
+STOP_DESIGNS_EARLY = """void ((nextFetch) => {
+    window.fetch = async (address, request) => {
+        const answer = await nextFetch(address, request);
+        if (address !== '/api/design') return answer;
+        const texts = (await answer.text()).split('\\n').filter(Boolean);
+        const messages = texts.map((text) => JSON.parse(text));
+        for (const { result } of messages.filter((message) => message.result)) {
+            const objective = 1.01 * result.objective;
+            Object.assign(result, { objective, certified: false, unfinished: true, proving: true });
+        }
+        return new Response(messages.map((message) => JSON.stringify(message) + '\\n').join(''));
+    };
+})(window.fetch)"""
 
 # A script that returns the text "computing ..." of the page, or undefined if it is hidden.
 WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
@@ -43,9 +71,7 @@ def test_the_old_answer_is_grey_until_the_new_question_is_answered(
     assert "an earlier question" in page.js(WAITING)
     assert page.js("document.querySelector('.hero .stale .value') !== null")
     assert page.js("getComputedStyle(document.querySelector('.hero .value')).fontWeight") == "400"
-    page.js(
-        "const free = setInterval(() => { if (window.held) { window.held(); window.held = null; } }, 20); 0"
-    )
+    page.js(RELEASE_ALL)
     page.wait(f"!{WAITING} && document.querySelector('.hero .badge.proven')")
     assert page.js("document.querySelector('.hero .stale') === null")
     check_clean(page)
@@ -57,10 +83,10 @@ def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
-    page.set_control("query-epsilon", "2")
-    page.wait("window.held")
+    page.give("query-epsilon", "2")
+    page.wait("window.release")
     assert page.js("document.querySelector('.lead').textContent") == "Comparing classes …"
-    page.js("window.held()")
+    page.js("window.release()")
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     check_clean(page)
 
@@ -70,28 +96,20 @@ def test_a_page_that_a_click_opens_shows_the_loss_of_the_first_page(
 ) -> None:
     page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
-    row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
-    first = page.js(f"{row}.cells[1].textContent")
-    # The first answer is changed to that of a solver that is stopped early, and the proof is held.
-    page.js(
-        HOLD.replace("TASKS", "['certify', 'prove']").replace(
-            "real(...asked); 0",
-            """real(...asked).then(async (answer) => asked[0] !== '/api/design' ? answer : new Response(
-                (await answer.text()).split('\\n').filter(Boolean).map((line) => { const said = JSON.parse(line);
-                if (said.result) Object.assign(said.result, { objective: 1.01 * said.result.objective,
-                certified: false, unfinished: true, proving: true }); return JSON.stringify(said) + '\\n'; }).join('')
-            )); 0""",
-        )
-    )
+    row = """[...document.querySelectorAll('td a')]
+        .find((link) => link.textContent === 'best channel').closest('tr')"""
+    class_loss = page.js(f"{row}.cells[1].textContent")
+    page.js(HOLD.replace("TASKS", "['certify', 'prove']"))
+    page.js(STOP_DESIGNS_EARLY)
     page.js(f"void {row}.querySelector('a').click()")
     page.wait("document.querySelector('.hero .value')")
-    assert page.js("document.querySelector('.hero .value').textContent") == f"at most {first}"
+    assert page.js("document.querySelector('.hero .value').textContent") == f"at most {class_loss}"
     assert "so far" in page.js("document.querySelector('.hero').textContent")
     assert page.js("document.querySelector('.hero .badge').textContent") == "computing …"
-    page.wait("window.held")
-    page.js("window.held()")
+    page.wait("window.release")
+    page.js("window.release()")
     page.wait("document.querySelector('.hero .badge.proven')")
-    assert page.js("document.querySelector('.hero .value').textContent") == first
+    assert page.js("document.querySelector('.hero .value').textContent") == class_loss
     check_clean(page)
 
 

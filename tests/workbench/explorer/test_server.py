@@ -26,18 +26,24 @@ from workbench.explorer.tasks import Tasks
 
 NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
 
+# An answer, or the end of a process or a connection, must arrive within this time.
+ANSWER_SECONDS = 300
+
 # A request of the task "along" that takes about 20 seconds.
 SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}
 
 
-def send(
-    server: Server, *lines: str, body: bytes = b"", seconds: float = 300
-) -> tuple[int, dict[str, str], bytes]:
+def connect(server: Server) -> socket.socket:
+    """Open a connection to the server."""
+    return socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_SECONDS)
+
+
+def send(server: Server, *lines: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
     """Send the lines of a request and a body, exactly as they are given.
 
     Returns the status, the headers by lower-case name, and the body of the answer.
     """
-    with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as link:
+    with connect(server) as link:
         link.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
         received = b""
         while part := link.recv(65536):
@@ -49,6 +55,18 @@ def send(
         name, _, value = line.partition(": ")
         headers[name.lower()] = value
     return int(status_line.split()[1]), headers, content
+
+
+def write_page_request(server: Server, host: str | None = None) -> tuple[str, str]:
+    """Return the lines of a request for the page with the token. host: default: the server."""
+    token_line = f"GET /?token={server.token} HTTP/1.1"
+    return token_line, f"Host: {host or f'127.0.0.1:{server.port}'}"
+
+
+def get_page_status(server: Server) -> int:
+    """Request the page with the token, and return the status of the answer."""
+    status, *_ = send(server, *write_page_request(server))
+    return status
 
 
 def post(
@@ -84,9 +102,8 @@ def read_messages(answer: bytes) -> list[dict[str, Any]]:
 
 
 def test_the_page_is_sent_with_its_security_headers(server: Server) -> None:
-    status, headers, page = send(
-        server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}"
-    )
+    request = write_page_request(server, f"localhost:{server.port}")
+    status, headers, page = send(server, *request)
     assert status == 200
     assert b'"mode": "live"' in page
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -126,16 +143,17 @@ def test_a_task_needs_the_token_in_a_header(server: Server) -> None:
 )
 def test_a_foreign_host_is_refused(server: Server, host: str) -> None:
     host = host.format(port=server.port)
-    assert post(server, "design", NOISE, host=host)[0] == 403
-    assert send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: {host}")[0] == 403
+    status, _ = post(server, "design", NOISE, host=host)
+    assert status == 403
+    status, *_ = send(server, *write_page_request(server, host))
+    assert status == 403
 
 
 def test_two_hosts_or_none_are_refused(server: Server) -> None:
-    ours = f"Host: 127.0.0.1:{server.port}"
-    assert (
-        send(server, f"GET /?token={server.token} HTTP/1.1", ours, "Host: evil.example")[0] == 403
-    )
-    assert send(server, f"GET /?token={server.token} HTTP/1.0")[0] == 403
+    status, *_ = send(server, *write_page_request(server), "Host: evil.example")
+    assert status == 403
+    status, *_ = send(server, f"GET /?token={server.token} HTTP/1.0")
+    assert status == 403
 
 
 @pytest.mark.parametrize(
@@ -146,7 +164,11 @@ def test_a_foreign_origin_is_refused(server: Server, origin: str) -> None:
     status, answer = post(server, "design", NOISE, f"Origin: {origin.format(port=server.port)}")
     assert status == 403
     assert b"result" not in answer
-    assert post(server, "design", NOISE, "Sec-Fetch-Site: cross-site")[0] == 403
+
+
+def test_a_request_from_another_site_is_refused(server: Server) -> None:
+    status, _ = post(server, "design", NOISE, "Sec-Fetch-Site: cross-site")
+    assert status == 403
 
 
 @pytest.mark.parametrize(
@@ -177,15 +199,17 @@ def test_only_tasks_are_run(server: Server, task: str) -> None:
     assert status == 404 or read_messages(answer)[-1]["error"] == "InvalidRequest"
 
 
-@pytest.mark.parametrize("word", ["{path}", "/etc/passwd", "../..", "{path}/.."])
-def test_no_option_reaches_a_file(server: Server, tmp_path: Path, word: str) -> None:
-    """An answer tells neither the content of a file nor whether it exists."""
+@pytest.mark.parametrize("template", ["{path}", "/etc/passwd", "../..", "{path}/.."])
+def test_no_option_reaches_a_file(server: Server, tmp_path: Path, template: str) -> None:
+    """An answer tells neither the content of a file nor whether it exists: the error messages for
+    an existing and a missing file are equal, apart from the path.
+    """
     existing_file = tmp_path / "0..3"
     existing_file.write_text("0,1\n1,1\n")
     missing_file = tmp_path / "0..4"
     errors = []
     for path in (existing_file, missing_file):
-        text = word.format(path=path)
+        text = template.format(path=path)
         given = {"labels": text, "epsilon": "1"}
         _, answer = post(server, "design", {"family": "labels", "given": given})
         (message,) = read_messages(answer)
@@ -258,6 +282,7 @@ def test_wrong_families_and_options_are_refused(server: Server) -> None:
         assert message["error"] == "InvalidRequest", request
 
 
+# Values of wrong types, and texts that no option accepts.
 WRONG_VALUES: tuple[Any, ...] = (
     1,
     -1.5,
@@ -305,73 +330,69 @@ def test_the_page_gets_the_error_message_of_a_wrong_type(server: Server) -> None
 
 
 def test_large_requests_are_refused_unread(server: Server) -> None:
-    assert post(server, "design", b"{", **{"Content-Length": str(10**9)})[0] == 413
-    assert send(server, f"GET /{'a' * 70_000} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 414
-    assert send(server, "GET / HTTP/1.1", *[f"X-{k}: a" for k in range(200)])[0] == 431
+    status, _ = post(server, "design", b"{", **{"Content-Length": str(10**9)})
+    assert status == 413
+    long_address = f"GET /{'a' * 70_000} HTTP/1.1"
+    status, *_ = send(server, long_address, f"Host: 127.0.0.1:{server.port}")
+    assert status == 414
+    many_headers = [f"X-{number}: a" for number in range(200)]
+    status, *_ = send(server, "GET / HTTP/1.1", *many_headers)
+    assert status == 431
 
 
 def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends one byte at a time keeps no thread."""
     monkeypatch.setattr(served, "_REQUEST_SECONDS", 0.6)
-    sent = 0
-    letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000  # Bytes for a hundred seconds.
-    with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=300) as link,
-        contextlib.suppress(OSError),
-    ):
+    sent_count = 0
+    # The letters would take a hundred seconds.
+    letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000
+    with connect(server) as link, contextlib.suppress(OSError):
         for letter in letters:
             link.sendall(letter.encode())
-            sent += 1
+            sent_count += 1
             time.sleep(0.1)
-    assert sent < len(letters)
+    assert sent_count < len(letters)
     lines = [
         f"Host: 127.0.0.1:{server.port}",
         f"X-Workbench-Token: {server.token}",
         "Content-Length: 1000",
     ]
-    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as link:
+    with connect(server) as link:
         link.sendall("\r\n".join(["POST /api/design HTTP/1.1", *lines, "", '{"family"']).encode())
         assert b"200" not in link.recv(65536)
 
 
 def test_a_connection_beyond_the_maximum_is_closed(alone: Server) -> None:
-    server, address = alone, ("127.0.0.1", alone.port)
-    ours = f"GET /?token={server.token} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
-    with contextlib.ExitStack() as held:
+    """All connections have the token. When they are closed, the server answers again."""
+    server = alone
+    page_request = "\r\n".join([*write_page_request(server), "", ""]).encode()
+    with contextlib.ExitStack() as open_links:
         for _ in range(served._MAX_CONNECTIONS):
-            link = held.enter_context(socket.create_connection(address, timeout=300))
-            link.sendall(ours)
+            link = open_links.enter_context(connect(server))
+            link.sendall(page_request)
             assert link.recv(12) == b"HTTP/1.1 200"
-        with socket.create_connection(address, timeout=300) as more:
-            assert more.recv(1) == b""
-    end = time.monotonic() + 300
+        with connect(server) as further_link:
+            assert further_link.recv(1) == b""
+    # The server needs a moment to notice closed connections.
+    end = time.monotonic() + ANSWER_SECONDS
     while len(server._has_token) >= served._MAX_CONNECTIONS and time.monotonic() < end:
-        # The server needs a moment to notice closed connections.
         time.sleep(0.02)
-    assert (
-        send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
-        == 200
-    )
+    assert get_page_status(server) == 200
 
 
 def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server) -> None:
     """The oldest connection without a token is closed, even if a request has started."""
-    address = ("127.0.0.1", server.port)
-    with contextlib.ExitStack() as held:
-        first = held.enter_context(socket.create_connection(address, timeout=300))
-        for turn in range(3):
-            for k in range(served._MAX_CONNECTIONS):
-                link = held.enter_context(socket.create_connection(address, timeout=300))
-                if k % 2:
+    with contextlib.ExitStack() as open_links:
+        oldest_link = open_links.enter_context(connect(server))
+        for _ in range(3):
+            for number in range(served._MAX_CONNECTIONS):
+                link = open_links.enter_context(connect(server))
+                if number % 2:
                     link.sendall(b"GET / HTTP")
-            assert (
-                send(
-                    server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}"
-                )[0]
-                == 200
-            )
-            assert "result" in read_messages(post(server, "design", NOISE)[1])[-1], turn
-        assert first.recv(1) == b""
+            assert get_page_status(server) == 200
+            _, answer = post(server, "design", NOISE)
+            assert "result" in read_messages(answer)[-1]
+        assert oldest_link.recv(1) == b""
         assert len(server._has_token) <= served._MAX_CONNECTIONS
 
 
@@ -383,14 +404,15 @@ def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
         f"Content-Length: {len(body)}",
     ]
     lane = server.lanes._lanes["slow"]
-    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as link:
+    with connect(server) as link:
         link.sendall("\r\n".join(["POST /api/along HTTP/1.1", *lines, "", ""]).encode() + body)
-        got = b""
-        while b'"total"' not in got:
-            got += link.recv(65536)
+        # The first message with a total is about the progress, so the task is running.
+        received = b""
+        while b'"total"' not in received:
+            received += link.recv(65536)
         process = lane._process
         assert process.is_alive()
-    end = time.monotonic() + 300
+    end = time.monotonic() + ANSWER_SECONDS
     while process.is_alive() and time.monotonic() < end:
         time.sleep(0.05)
     assert not process.is_alive()
@@ -408,6 +430,7 @@ def test_a_task_is_stopped_at_the_time_limit_of_its_lane() -> None:
 
 
 def test_a_worker_that_dies_is_reported_and_replaced(server: Server) -> None:
+    """The worker is killed 0.8 seconds after the start of a task of several seconds."""
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
     threading.Timer(0.8, lambda: lane._process.kill()).start()
@@ -419,10 +442,10 @@ def test_a_worker_that_dies_is_reported_and_replaced(server: Server) -> None:
         "notion": "pdp",
         "method": "literal",
     }
-    slow = {"family": "modulo", "given": given}
-    _, answer = post(server, "design", slow)
+    _, answer = post(server, "design", {"family": "modulo", "given": given})
     assert read_messages(answer)[-1]["error"] == "Stopped"
-    assert "result" in read_messages(post(server, "design", NOISE)[1])[-1]
+    _, answer = post(server, "design", NOISE)
+    assert "result" in read_messages(answer)[-1]
 
 
 def test_the_server_listens_on_loopback_only(server: Server) -> None:

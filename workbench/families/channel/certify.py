@@ -97,8 +97,10 @@ def make_channel_certificate(
 def _claim_reached_delta(claim: Claim, channel: Channel) -> Claim:
     """Return the claim with the exact δ of a channel, rounded up."""
     delta = audit(channel, claim.epsilon).dp_delta
-    # The exact δ is a - b e^ε. It is rational if b = 0, and otherwise enclosed.
-    upper = delta.enclosure(_DELTA_BITS)[1] if delta.b else delta.a
+    # δ is a - b e^ε with rationals a and b.
+    upper = delta.a
+    if delta.b:
+        _, upper = delta.enclosure(_DELTA_BITS)
     scale = 10**_DELTA_DECIMALS
     delta_bound = Fraction(math.ceil(upper * scale), scale)
     return Claim(claim.notion, claim.epsilon, max(ZERO, delta_bound))
