@@ -26,7 +26,7 @@ NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every design except the first a slow one, with no time for a proof."""
+    """Treat every design as slow, so that later ones are preliminary, with no time for a proof."""
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 10**6))
 
@@ -65,7 +65,8 @@ def test_a_preliminary_design_states_an_interval_of_the_optimum(
 
 
 def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
-    for epsilon in ("1", "1.1"):  # The first design builds the model, the second one is slow.
+    # The first design builds the model. The second one is slow.
+    for epsilon in ("1", "1.1"):
         assert "preliminary" not in live.run("design", make_request(epsilon))
     view = live.run("design", make_request("1.2"))
     assert view["preliminary"] is True
@@ -98,7 +99,7 @@ def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.Mon
         assert "preliminary" not in live.run("design", make_request(epsilon))
 
 
-def test_no_more_preliminary_solves_after_one_that_found_nothing(
+def test_after_a_preliminary_solve_without_a_design_all_are_complete(
     live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stopped linear program has no design, so later ones are solved completely."""
@@ -127,136 +128,132 @@ def test_a_time_limit_in_the_request_is_kept(live: Tasks, slow: None) -> None:
         assert any(text.startswith("Not proven optimal: ") for _, text in view["facts"])
 
 
-def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
+def test_the_curve_of_a_quantizer_is_named_after_its_loss(live: Tasks) -> None:
     given = {"bins": "-3,-0.5,0.5,3", "epsilon": "1"}
     view = live.run("design", {"family": "quantizer", "given": given})
     assert view["label"] == "mean absolute error"
-    figure = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})[
-        "figure"
-    ]
-    assert figure["y"]["label"] == "mean absolute error"
+    answer = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})
+    assert answer["figure"]["y"]["label"] == "mean absolute error"
 
 
-def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
+@pytest.mark.parametrize(("option", "has_curve"), [("delta", False), ("epsilon", True)])
+def test_an_option_of_one_value_has_no_curve(live: Tasks, option: str, has_curve: bool) -> None:
+    """The method of this request is for pure DP, so δ can only be 0."""
     given = {"labels": "0..3", "epsilon": "1"}
-    assert (
-        live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None
-    )  # Pure DP.
-    assert (
-        live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"]
-        is not None
-    )
+    answer = live.run("along", {"family": "labels", "given": given, "along": option})
+    assert (answer["figure"] is not None) == has_curve
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "words"),
-    [
-        (
-            "labels",
-            {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"},
-            "at one epsilon, which",
-        ),
-    ],
-)
-def test_why_no_other_mechanisms_are_listed(
-    live: Tasks, name: str, given: dict[str, str], words: str
-) -> None:
-    with pytest.raises(InvalidRequest, match=words):
-        live.run("rivals", {"family": name, "given": given})
+# Other mechanisms: the task "rivals".
 
 
-def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
+def test_an_error_says_why_no_other_mechanisms_are_listed(live: Tasks) -> None:
+    given = {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}
+    with pytest.raises(InvalidRequest, match="at one epsilon, which"):
+        live.run("rivals", {"family": "labels", "given": given})
+
+
+def test_a_note_says_that_no_mechanism_is_published_for_the_budget(live: Tasks) -> None:
     given = {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}
     table = live.run("rivals", {"family": "modulo", "given": given})["table"]
-    assert (table["rows"], table["note"]) == ([], "None is published for this budget.")
+    assert table["rows"] == []
+    assert table["note"] == "None is published for this budget."
     assert live.run("rivals", make_request("1"))["table"]["note"] == ""
 
 
-def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_without_a_frontier_lists_no_other_mechanisms(
+    live: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(type(get_family("modulo")), "frontier", None)
-    with pytest.raises(
-        InvalidRequest, match="No published mechanisms are listed for the family modulo"
-    ):
+    message = "No published mechanisms are listed for the family modulo"
+    with pytest.raises(InvalidRequest, match=message):
         live.run("rivals", make_request("1"))
 
 
-def test_a_page_begins_with_what_its_sliders_move() -> None:
-    for entry in describe_families():
-        hot = [option["name"] for option in entry["options"] if option["hot"]]
-        assert "epsilon" not in hot or "epsilon" in entry["first"]
-
-
-def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
-    given = {"n": "8", "max_shift": "3", "delta": "0.1", "epsilon": "1"}
-    for notion, delta, steps in (("pdp", "0.1", True), ("pdp", "0", False), ("dp", "0.1", False)):
-        asked = {
-            "family": "modulo",
-            "given": {**given, "notion": notion, "delta": delta},
-            "along": "epsilon",
-        }
-        figure = live.run("along", asked)["figure"]
-        assert [one["steps"] for one in figure["series"] if one["look"] == "hollow"] == [steps]
-
-
-def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
-    """A stopped design is certified or refused. A law that violates its budget has a lower loss."""
-    given = {
-        "n": "60",
-        "max_shift": "7",
-        "epsilon": "0.7",
-        "delta": "0.13",
-        "notion": "pdp",
-        "loss": "squared",
-    }
-    stopped = live.run("certify", {"family": "modulo", "given": given | {"time_limit": "0.3"}})
-    assert stopped["certified"]
-    assert stopped["note"].startswith("Not proven optimal: ")
-    good = wb.design("modulo", n=8, max_shift=3, epsilon=1, certify=False)
-    below = replace(good, objective=0.9 * good.objective, bound=good.objective)
-    with pytest.raises(NotProven, match="before its law was private"):
-        tasks._solve_or_best_found(lambda: below)
-    near = replace(below, objective=good.objective * (1 - 1e-9))
-    assert tasks._solve_or_best_found(lambda: near) is near
-
-
-def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
-    """Outlines are laws of the middle answer, except for data-independent noise."""
+def test_outlines_of_other_mechanisms_are_laws_with_the_loss_in_the_table(live: Tasks) -> None:
+    """An outline is the law of the middle answer, or of the noise if it does not depend on the
+    answer.
+    """
     given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
-    made = live.run("rivals", {"family": "modulo", "given": given})
-    assert len(made["laws"]) == 4
-    for law in made["laws"]:
+    answer = live.run("rivals", {"family": "modulo", "given": given})
+    laws = answer["laws"]
+    assert len(laws) == 4
+    for law in laws:
         assert law["x"] == [*range(9)]
         assert sum(law["y"]) == pytest.approx(1, abs=1e-12)
         assert min(law["y"]) >= 0
-    costs = {name: cost for name, cost, *_ in made["table"]["rows"]}
-    assert {law["name"].split(",")[0] for law in made["laws"]} == set(costs)
-    assert 1 - made["laws"][0]["y"][0] == pytest.approx(costs["data-independent"], abs=1e-12)
+    losses = {name: loss for name, loss, *_ in answer["table"]["rows"]}
+    assert {law["name"].split(",")[0] for law in laws} == set(losses)
+    # The loss is the error rate, so it is the probability of all noise values except 0.
+    assert 1 - laws[0]["y"][0] == pytest.approx(losses["data-independent"], abs=1e-12)
 
 
-def test_a_bound_far_above_the_designs_is_no_mark() -> None:
-    rows = [
-        {
-            "delta": delta,
-            "objective": least,
-            "bound": least,
-            "oracle_kind": "upper bound",
-            "oracle_value": 1.0,
-        }
-        for delta, least in ((0.001, 0.99), (0.5, 0.4), (1.0, 0.0))
-    ]
+# Figures.
+
+
+def test_the_first_request_of_a_family_has_an_epsilon_for_its_slider() -> None:
+    for family in describe_families():
+        slider_options = [option["name"] for option in family["options"] if option["hot"]]
+        assert "epsilon" not in slider_options or "epsilon" in family["first"]
+
+
+@pytest.mark.parametrize(
+    ("notion", "delta", "has_steps"),
+    [("pdp", "0.1", True), ("pdp", "0", False), ("dp", "0.1", False)],
+)
+def test_only_a_curve_that_may_jump_is_drawn_in_steps(
+    live: Tasks, notion: str, delta: str, has_steps: bool
+) -> None:
+    """Only under PDP with δ > 0 does the optimum jump as ε increases."""
+    given = {"n": "8", "max_shift": "3", "epsilon": "1", "notion": notion, "delta": delta}
+    answer = live.run("along", {"family": "modulo", "given": given, "along": "epsilon"})
+    (curve,) = [series for series in answer["figure"]["series"] if series["look"] == "hollow"]
+    assert curve["steps"] == has_steps
+
+
+def test_an_upper_bound_far_above_the_losses_is_not_drawn() -> None:
+    """The upper bound of each row is 1. Only the loss 0.99 is near it."""
+    rows = []
+    for delta, loss in ((0.001, 0.99), (0.5, 0.4), (1.0, 0.0)):
+        row = {"delta": delta, "objective": loss, "bound": loss}
+        rows.append(row | {"oracle_kind": "upper bound", "oracle_value": 1.0})
     figure = figures.make_curve_figure("delta", "least loss", rows, scale="share", steps=False)
-    (marks,) = [one for one in figure["series"] if one["look"] == "halo"]
+    (marks,) = [series for series in figure["series"] if series["look"] == "halo"]
     assert marks["y"] == [1.0, None, None]
 
 
-def test_a_curve_whose_points_lie_on_the_floor_is_logarithmic() -> None:
-    for losses, log in (([966.0, 2.0, 1.5, 1.2], True), ([0.9, 0.6, 0.1, 0.0005], False)):
-        rows = [
-            {"epsilon": 1.0 + k, "objective": loss, "bound": loss} for k, loss in enumerate(losses)
-        ]
-        assert (
-            figures.make_curve_figure("epsilon", "least loss", rows, scale="log", steps=False)["y"][
-                "log"
-            ]
-            is log
-        )
+@pytest.mark.parametrize(
+    ("losses", "is_logarithmic"),
+    [([966.0, 2.0, 1.5, 1.2], True), ([0.9, 0.6, 0.1, 0.0005], False)],
+)
+def test_a_curve_with_most_losses_far_below_the_largest_is_logarithmic(
+    losses: list[float], is_logarithmic: bool
+) -> None:
+    """On a linear axis most of these losses would lie on the axis."""
+    rows = []
+    for position, loss in enumerate(losses):
+        rows.append({"epsilon": 1.0 + position, "objective": loss, "bound": loss})
+    figure = figures.make_curve_figure("epsilon", "least loss", rows, scale="log", steps=False)
+    assert figure["y"]["log"] is is_logarithmic
+
+
+# Stopped designs.
+
+
+def test_a_stopped_design_is_certified(live: Tasks) -> None:
+    given = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13"}
+    given |= {"notion": "pdp", "loss": "squared", "time_limit": "0.3"}
+    view = live.run("certify", {"family": "modulo", "given": given})
+    assert view["certified"]
+    assert view["note"].startswith("Not proven optimal: ")
+
+
+def test_a_stopped_design_below_its_lower_bound_is_refused() -> None:
+    """A law whose loss is below the bound of all private laws is not private."""
+    design = wb.design("modulo", n=8, max_shift=3, epsilon=1, certify=False)
+    below_bound = replace(design, objective=0.9 * design.objective, bound=design.objective)
+    with pytest.raises(NotProven, match="before its law was private"):
+        tasks._solve_or_best_found(lambda: below_bound)
+    # A rounding error is accepted.
+    near_bound = replace(below_bound, objective=design.objective * (1 - 1e-9))
+    assert tasks._solve_or_best_found(lambda: near_bound) is near_bound
