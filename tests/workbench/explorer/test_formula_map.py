@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
+# A channel for the counts 0..3, as the texts of the page.
 COUNTS = {"answers": "0..3", "max_shift": "1", "loss": "absolute", "epsilon": "1", "delta": "0.05"}
 
 
@@ -49,7 +50,7 @@ def test_the_regions_of_the_map_are_the_pieces_of_the_formula() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "words"),
+    ("name", "given", "message"),
     [
         ("channel", COUNTS | {"answers": "0..30"}, "at most 600 rows and columns"),
         (
@@ -61,9 +62,9 @@ def test_the_regions_of_the_map_are_the_pieces_of_the_formula() -> None:
     ],
 )
 def test_an_error_says_why_a_question_has_no_map(
-    name: str, given: dict[str, str], words: str
+    name: str, given: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(WorkbenchError, match=words):
+    with pytest.raises(WorkbenchError, match=message):
         compute_map(name, given)
 
 
@@ -75,43 +76,54 @@ def open_map(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
     return page
 
 
+POINTED_TEXT = "document.querySelector('p.pointed').textContent"
+
+
+def read_pointed_text(page: Page) -> tuple[float, float, float, str]:
+    """Return (ε, δ, optimum, formula) of a text such as "ε = 1, δ = 0.1: 0.36 = 3(1 - δ) / ..."."""
+    budget, _, equation = page.js(POINTED_TEXT).partition(": ")
+    epsilon, delta = (float(part.split("= ")[1]) for part in budget.split(", "))
+    optimum, _, formula = equation.partition(" = ")
+    return epsilon, delta, float(optimum), formula
+
+
 def test_pointing_at_a_region_shows_its_optimum_and_a_click_moves_the_sliders(
     browser: Chromium, server: Server
 ) -> None:
     page = open_map(browser, server, COUNTS)
-    said = "document.querySelector('p.pointed').textContent"
-    assert page.js(said).startswith("Point at a region")
+    assert page.js(POINTED_TEXT).startswith("Point at a region")
     box = "document.querySelector('svg.map').getBoundingClientRect()"
-    at = page.js(
+    x, y = page.js(
         f"(({{ left, top, width, height }}) => "
         f"[left + 0.6 * width, top + 0.3 * height].map(Math.round))({box})"
     )
-    page.mouse("mouseMoved", *at)
-    words = page.js(said)
-    assert words.endswith("3(1 - δ) / (2e^ε + 2)")
-    epsilon, delta = (float(part.split("= ")[1]) for part in words.split(": ")[0].split(", "))
-    value = 3 * (1 - delta) / (2 * math.exp(epsilon) + 2)
-    assert float(words.split(": ")[1].split(" = ")[0]) == pytest.approx(value, rel=0.02)
+    page.mouse("mouseMoved", x, y)
+    epsilon, delta, optimum, formula = read_pointed_text(page)
+    assert formula == "3(1 - δ) / (2e^ε + 2)"
+    # ε and δ are shown with three digits.
+    assert optimum == pytest.approx(3 * (1 - delta) / (2 * math.exp(epsilon) + 2), rel=0.02)
+    # The region and its formula in the list are highlighted.
     assert page.js("document.querySelectorAll('.region.pointed, li.pointed').length") == 2
-    page.mouse("mousePressed", *at, 1)
-    page.mouse("mouseReleased", *at)
-    given = "[...'εδ'].map((_, k) => Number(document.getElementById(`option-${['epsilon', 'delta'][k]}`).value))"
-    assert page.js(given) == pytest.approx([epsilon, delta], rel=0.01)
+    page.mouse("mousePressed", x, y, buttons=1)
+    page.mouse("mouseReleased", x, y)
+    values = page.js("""['epsilon', 'delta']
+        .map((name) => Number(document.getElementById(`option-${name}`).value))""")
+    assert values == pytest.approx([epsilon, delta], rel=0.01)
     page.wait("document.querySelector('.badge.proven')")
-    # The same map is right for all ε and δ.
+    # The map holds for all ε and δ, so it stays.
     assert page.js("document.querySelectorAll('svg.map').length") == 1
     # The keyboard points at a region by focus.
     page.js("document.querySelector('.region').focus() ?? 1")
-    assert page.js(said).startswith("ε = ")
+    assert page.js(POINTED_TEXT).startswith("ε = ")
     assert not page.complaints
 
 
 def test_under_pure_dp_the_map_is_a_curve_over_epsilon(browser: Chromium, server: Server) -> None:
-    pure = {name: text for name, text in COUNTS.items() if name != "delta"} | {"notion": "pure"}
-    page = open_map(browser, server, pure)
+    pure_counts = {name: text for name, text in COUNTS.items() if name != "delta"} | {
+        "notion": "pure"
+    }
+    page = open_map(browser, server, pure_counts)
     assert page.js("document.querySelectorAll('ol.formulas li').length") == 2
     page.js("document.querySelector('ol.formulas li:last-child').focus() ?? 1")
-    assert "(3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))" in page.js(
-        "document.querySelector('p.pointed').textContent"
-    )
+    assert "(3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))" in page.js(POINTED_TEXT)
     assert not page.complaints
