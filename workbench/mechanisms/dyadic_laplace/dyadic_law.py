@@ -306,7 +306,8 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
 
     It is a quadratic on [0, 1], and another one on [1, 2].
     """
-    return np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
+    tail: Vector = np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
+    return tail
 
 
 def _first_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:

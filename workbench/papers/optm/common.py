@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.limit import Limit
 from workbench.families.quantizer.problem import QuantizerProblem
+from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -105,7 +106,8 @@ def design_quantizer(
         quantizer = design(question, epsilon=epsilon, **options).mechanism
         return quantizer
     # A design would also compute a lower bound for all outputs, which is not used here.
-    problem = QuantizerProblem(FAMILY.make_request(question, epsilon=epsilon, **options))
+    request = FAMILY.make_request(question, epsilon=epsilon, **options)
+    problem = QuantizerProblem(cast(QuantizerRequest, request))
     answer = problem.answer_by(partial(problem.search_outputs, has_bound=False))
     quantizer, *_ = problem.repair(answer)
     return quantizer
