@@ -181,7 +181,7 @@ def explain_memory_shortfall(size: BlocksSize) -> str | None:
     if needed_bytes <= memory_bytes:
         return None
     # Apart from the base, the memory grows about like the square of the number of inputs.
-    share = (free_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
+    share = (memory_bytes - _BASE_BYTES) / (needed_bytes - _BASE_BYTES)
     fitting_inputs = int(size.k * share ** (1 / 2))
     return (
         f"The blocks must fit into the {memory_bytes / 1e9:.3g} GB of memory of this machine; "

@@ -129,13 +129,13 @@ class _ChannelCase:
             lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
         return Judged(
-            float(epsilon),
-            float(self.delta),
-            privacy.pure_epsilon,
-            exact_delta,
-            privacy.meets(notion, epsilon, self.delta),
-            is_certified,
-            certified_loss,
+            claimed_epsilon=float(epsilon),
+            claimed_delta=float(self.delta),
+            exact_epsilon=privacy.pure_epsilon,
+            exact_delta=privacy.dp_delta.upper if self.delta else None,
+            private=privacy.meets(notion, epsilon, self.delta),
+            certified=is_certified,
+            certified_objective=certified_loss,
         )
 
 

@@ -306,14 +306,14 @@ def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
 
     It is a quadratic on [0, 1], and another one on [1, 2].
     """
-    tail: Vector = np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
-    return tail
+    return np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
 
 
 def _first_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     """Compute `tail` at 0 <= v <= 1 from the weights of f_t."""
     gap = np.maximum(1 - v, 0)
-    return b * gap + (a - b) * gap**2 / 2 + (b + q * a) / 2 + q / 2
+    tail: Vector = b * gap + (a - b) * gap**2 / 2 + (b + q * a) / 2 + q / 2
+    return tail
 
 
 def _second_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
