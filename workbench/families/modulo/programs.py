@@ -130,14 +130,17 @@ def instances() -> list[Instance]:
     return [_make_instance(**table) for table in tables]
 
 
-def _make_instance(name: str, suite: str, model: str, given: Values) -> Instance:
+def _make_instance(
+    name: str, suite: str, model: str, given: Values, by_patterns: bool = False
+) -> Instance:
     """Make an instance from a table of programs.toml, whose keys are the parameters.
 
     Args:
         name: the name of the instance, without "noise-".
         suite: the suite of the instance.
-        model: the name of the model in tables; a MILP by patterns has "patterns" in it.
+        model: the name of the model in tables.
         given: the options of the request.
+        by_patterns: whether the program is the MILP by patterns.
     """
-    case = _ModuloCase(given, by_patterns="patterns" in model)
+    case = _ModuloCase(given, by_patterns)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.parameter_text)
