@@ -455,6 +455,7 @@ class _Reader:
         if not fields:
             raise ValueError("no pairs of rows and numbers")
         objective = self._find_objective()
+        # The list makes a mistake in any pair be reported before a repeated row.
         for row, value in [*self._read_pairs(fields, _parse_extended_number)]:
             if not self._is_first_vector(section, vector, row, has_value=row in values):
                 continue
@@ -502,13 +503,18 @@ class _Reader:
     def _split_bound_fields(self, kind: str, fields: Sequence[str]) -> tuple[str, str, float]:
         """Return (vector, column, value) of a bound.
 
-        The vector may have no name, and some kinds have no value.
+        Args:
+            kind: type of the bound, such as UP.
+            fields: [vector] column value; for a type without a value [vector] column [value].
+                Fields in brackets may be absent. The vector is then "", and the value 0.
         """
         if kind not in _BOUND_TYPES_WITHOUT_NUMBER:
             if len(fields) not in (2, 3):
                 raise ValueError("no column and number")
             vector = "" if len(fields) == 2 else fields[0]
             return vector, fields[-2], _parse_extended_number(fields[-1])
+        # Two fields are (vector, column), or (column, value) if the first names a column and is not
+        # the name of the vector.
         has_column_first = len(fields) == 2 and fields[0] in self.is_integer
         if has_column_first and self.first_vectors.get("BOUNDS") != fields[0]:
             if fields[1] in self.is_integer:

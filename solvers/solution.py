@@ -138,8 +138,8 @@ class Solution:
         x: (columns,) point, or None. None if `point` is NONE.
         dual_values: multipliers, reduced costs and basis in the solver's own units. Use `row_dual`,
             `reduced_cost` and `basis`.
-        native_bound: bound that the solver reports, without the program's shift, if no dual values
-            prove one (MILP, some LPs). Otherwise None. Use `bound`.
+        native_bound: bound that the solver reports, without the program's shift. None if dual
+            values prove a bound (most LPs), or if the solver reports none. Use `bound`.
         ray: certificate that passed its check, or None. For an infeasible program: multipliers y of
             the rows that prove infeasibility (their `lagrangian_bound` with zero costs is
             positive). For an unbounded program: a direction of x.
@@ -184,6 +184,7 @@ class Solution:
         """Return the multipliers (rows,), or None."""
         if self.dual_values.row_dual is None:
             return None
+        # Solvers get the costs multiplied by `program.cost`.
         return self.dual_values.row_dual / self.program.cost
 
     @property
@@ -191,6 +192,7 @@ class Solution:
         """Return c - A'y (columns,) as the solver reports it, or None."""
         if self.dual_values.reduced_cost is None:
             return None
+        # Solvers get the costs multiplied by `program.cost`.
         return self.dual_values.reduced_cost / self.program.cost
 
     @property
@@ -236,6 +238,7 @@ class Solution:
         residuals = compute_residuals(self.data, self.x)
         if self.program.cones is None:
             return residuals
+        # Each row of `cones` lists the columns of one cone: x_0 >= |(x_1, x_2, ...)|.
         first, *components = self.x[self.program.cones.T]
         excess = np.linalg.norm(components, axis=0) - first
         return replace(residuals, cones=float(excess.max(initial=0.0)))

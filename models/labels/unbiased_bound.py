@@ -17,10 +17,10 @@ If φ >= -m everywhere, lowering every v_y by m/k makes the multipliers feasible
 lower bound.
 
 Floats are rationals, and so are the coefficients of the f_y. The roots of f_y are rounded outwards
-to a fine grid, and f_y counts in full between the rounded roots. This changes φ by at most `slack`,
-which is far below any digit of interest. A piece is the interval from one of these points to the
-next; on it φ is one convex quadratic, whose minimum is a rational. Its coefficients change by one
-label at a time, so that all pieces take O(k log k) steps.
+to a fine grid, and between the rounded roots the term q f_y is added even where f_y is slightly
+positive. This raises φ by at most `slack`, which is far below any digit of interest. A piece is the
+interval from one of these points to the next; on it φ is one convex quadratic, whose minimum is a
+rational. Its coefficients change by one label at a time, so that all pieces take O(k log k) steps.
 
 A ray of reduced cost r < 0 becomes feasible if every v_y falls by -r/Σw, or if those in S alone
 fall by -r/((1+q) |S|). The multipliers are lowered by the amounts that all rays require, and the
@@ -57,14 +57,14 @@ _MAX_BOUNDS = 8  # At most this many bounds are computed; multipliers are lowere
 _GRID = 1 << 160  # Roots are rounded to multiples of the inverse of this.
 _SHORTFALL_MARGIN = 1 + 2.0**-40  # Multipliers are lowered by this factor more than rays require.
 _FLOAT_ROUNDING = Fraction(1, 2**52)  # A float differs from its number by at most this, relatively.
-_ODDS_ROUNDING = Fraction(1, 2**63)  # The odds e^ε - 1 were rounded by at most this.
+_ODDS_ROUNDING = Fraction(1, 2**63)  # Twice the 2^-64 by which e^ε may have been rounded down.
 
 
 def round_odds_up(q: float) -> Fraction:
-    """Return an upper bound of e^ε - 1.
+    """Return an upper bound of e^ε - 1. A smaller q would make the lower bound too large.
 
     Args:
-        q: the float nearest to a lower bound of e^ε - 1 that is accurate to 2^-64.
+        q: the float nearest to e^ε - 1, where e^ε was rounded down to a multiple of 2^-64.
     """
     return Fraction(q) * (1 + _FLOAT_ROUNDING) + _ODDS_ROUNDING
 
@@ -119,7 +119,7 @@ class Quadratics:
         """Compute the minimum of φ on every piece.
 
         Args:
-            q: e^ε - 1.
+            q: an upper bound of e^ε - 1 (`round_odds_up`).
         """
         intervals = [_negative_interval(*row) for row in self.coefficients]
         slack = fmpq(0)
@@ -157,7 +157,7 @@ class PiecePrices:
         minima: minimum of φ on each of the n pieces, up to the slack.
         slack: largest amount by which φ can be below these minima.
         pieces: for each label the number of the first piece with f_y < 0, and the number after the
-            last such piece, shape (k, 2).
+            last such piece, or (n, 0) if f_y is never negative. Shape (k, 2).
     """
 
     minima: list[fmpq]
@@ -199,7 +199,7 @@ def lower_until_feasible(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
 
     Args:
         f: the quadratics of the multipliers.
-        q: e^ε - 1.
+        q: an upper bound of e^ε - 1 (`round_odds_up`).
 
     Returns:
         The best bound on the way, rounded down, and the sets of the rays of negative reduced cost

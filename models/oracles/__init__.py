@@ -1,4 +1,4 @@
-"""Prove the smallest error rate of noise modulo a group without a solver, to judge its answers.
+"""Bound the smallest error rate of noise modulo a group, to judge the answers of solvers.
 
 `error_rate_bounds` answers: in which interval is the smallest error rate of a question, and which
 statement proves it? The statements come from oracles. An oracle is a closed form or a combinatorial
@@ -7,8 +7,9 @@ add one, write a file and add a line to ORACLES. For questions under PDP that th
 open, the level search computes the optimum if the group is small enough.
 
 An oracle should not need more time than the answer that it judges. Searches (`column_cut`,
-`level_search`) count their work and stop, or are left out, at about a second of it. The work is
-counted and not timed, so that a verdict is the same on every machine.
+`level_search`) count their operations. They stop, or are not started, if they would need more than
+about a second. Operations are counted instead of seconds, so that a verdict is the same on every
+machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

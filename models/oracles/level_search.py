@@ -16,9 +16,9 @@ Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ
 
 Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to
 η. Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1. A constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken,
-so S f(0) <= δ. (>=) Raise any ℓ to the shortest-path lengths over the constraints that it keeps: T
-and S can only fall, and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weights. The
-mechanism proportional to max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass
+so S f(0) <= δ. (>=) A level function ℓ keeps a constraint (η, μ) if ℓ(η + μ) <= ℓ(η) + 1. Raise any ℓ
+to the shortest-path lengths over the constraints that it keeps: T and S can only fall, and ℓ is now
+at least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass
 a^ℓ. As θ runs from 0 to 1, its total runs from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever
 it is at least 1/T₀. ∎
 
@@ -85,9 +85,12 @@ def search_levels(
     loss = loss_vector("error-rate", question.sizes)
     noise = NoiseProblem(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
     w = distance_weights(noise)
+    # The PMF of the hop law with the error rate of `feasible_form`, so that the search returns this
+    # PMF unless it finds a smaller error rate.
     start = replace(best_noise_of_masses(noise, w, w), value=feasible_form.value)
     answer = search_level_optimum(noise, w, start, max_decisions=nodes)
     best_form = feasible_form
+    # The search found a smaller error rate if it returns another than that of `start`.
     if not is_close(1.0 - answer.best.value, 1.0 - feasible_form.value):
         f = answer.best.pmf
         best_form = ClosedForm(

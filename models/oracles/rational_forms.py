@@ -12,7 +12,7 @@ Error rates of additive noise modulo n + 1:
     `hop_law`      1 - 1/Σ_η a^d(η), d the least number of shifts from 0 to η; (1 - δ) times that
                    under (ε, δ)-DP
     `lemma3`       1 - (1 - a)/(1 - a^N)      (17), (18): one distance, a cycle of N
-    `lemma4`       1 - 1/(1 + μ̄ Σ_{i<=b} a^i + r a^(b+1)), n = b μ̄ + r
+    `lemma4`       1 - 1/(1 + μ̄ Σ_{i=1..b} a^i + r a^(b+1)), n = b μ̄ + r
                                               (28), (29): differences 1..μ̄
     `theorem2`     PDP, one distance: constant 1 - x^m/(1 + .. + x^m), then linear 1 - δ x^(m-1),
                    for m = N - 1, N - 2, ..   (19)-(21)
@@ -68,6 +68,7 @@ def hop_law(sizes: Ints, shifts: tuple[Shift, ...]) -> Affine:
         sizes: orders of the cyclic factors of the group.
         shifts: differences of neighbouring answers, one integer per cyclic factor.
     """
+    # Elements that no shifts reach have the distance -1 and the mass 0.
     distances = [d for d in hop_distances(sizes, shifts).tolist() if d >= 0]
     max_distance = max(distances)
     total = sum((_monomial(max_distance - d) for d in distances), ZERO)

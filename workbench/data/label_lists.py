@@ -41,7 +41,7 @@ class LabelList:
     """Labels as a text or file lists them.
 
     Attributes:
-        values: Labels in increasing order. Duplicates are refused later, by the question.
+        values: Labels in increasing order. The question refuses the duplicates of a text later.
         weights: Weight of each label, in the order of `values`. None without weights.
         order: Position in the text or file of each label of `values`. Example: (1, 0) for "5,1".
             None if the text or file lists the labels in increasing order.
@@ -62,7 +62,9 @@ def read_label_text(text: Any) -> LabelList:
         InvalidRequest: The text is none of these.
         CorruptFile: The file is no table.
     """
-    if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
+    is_list = isinstance(text, str) and (".." in text or "," in text)
+    if not is_list or names_file(text):
+        # A single number is no list, and is not taken for the name of a file.
         if parse_rational(text) is not None:
             must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
         return read_label_file(text)

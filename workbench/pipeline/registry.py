@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-BUILTIN_FAMILIES = get_places("families")  # Place of the object `FAMILY` by the name of its family.
+BUILTIN_FAMILIES = get_places("families")  # Name of a family -> place of its object `FAMILY`.
 
 
 def list_family_names() -> list[str]:
@@ -41,7 +41,9 @@ def get_family(name: str) -> Family:
             return _load_builtin_family(name)
         plugins: dict[str, Family] = list_extensions("families")
         family = plugins.get(name)
-    return family or must("family", f"one of {', '.join(list_family_names())}", repr(name))
+    if family is None:
+        must("family", f"one of {', '.join(list_family_names())}", repr(name))
+    return family
 
 
 @cache

@@ -143,10 +143,13 @@ class Release:
     @property
     def zcdp_rho(self) -> Fraction | None:
         """Return ρ, or ε²/2 for a pure guarantee (Bun and Steinke 2016), or None without either."""
-        charge = self.charge
         if self.rho is not None:
             return self.rho
-        if charge is None or charge.epsilon is None or charge.delta or charge.per_distance:
+        charge = self.charge
+        if charge is None or charge.epsilon is None:
+            return None
+        is_pure = not charge.delta and not charge.per_distance
+        if not is_pure:
             return None
         return charge.epsilon**2 / 2
 
@@ -319,7 +322,7 @@ class ReleaseLedger:
             database.execute("delete from releases where number = ?", (number,))
 
     def describe_remaining_budget(self, releases: Sequence[Release]) -> str:
-        """Describe the remaining budget, rounded down.
+        """Describe the remaining budget: rounded down, or under zCDP ρ with six digits.
 
         Args:
             releases: All releases of the ledger.
@@ -331,7 +334,7 @@ class ReleaseLedger:
             # The largest ρ with ρ + 2 √(ρ L) <= ε is (√(L + ε) - √L)², where L = ln(1/δ).
             log_term = math.log(1 / terms.delta)
             limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
-            # The factor 1 - 1e-12 covers the rounding of floats: never too much is left.
+            # In floats, for display only. `_rho_fits` decides exactly whether a release fits.
             spent = float(_sum_rho(releases) or 0)
             return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
         total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)
@@ -431,6 +434,7 @@ def _rho_fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     """Return whether ρ + 2 √(ρ ln(1/δ)) <= ε, decided exactly: 1/δ <= e^((ε - ρ)² / 4ρ)."""
     if not rho:
         return True
+    # sign_exp(a, b, t) is the sign of a - b e^t.
     return rho <= epsilon and sign_exp(1 / delta, ONE, (epsilon - rho) ** 2 / (4 * rho)) <= 0
 
 

@@ -6,9 +6,10 @@ curve       what a row is
 point       a designed and certified quantizer with `levels` outputs. `objective` is its exact error
             in the requested loss. With method exact, `bound` is a lower bound for all outputs
             within the reach
-baseline    RQM (the best of a grid of outermost outputs, with the largest private selection
-            probability q) and PBM (with its largest private parameter θ), both with the same number
-            of outputs; Laplace noise with a real number as output
+baseline    a published mechanism. RQM (randomized quantization) has the best outermost outputs of
+            a grid and the largest private selection probability q. PBM (Poisson binomial) has its
+            largest private parameter θ. Both have `levels` outputs. Laplace noise has any real
+            number as output
 limit       the interval from `bound` to `objective` contains the smallest mean absolute error with
             any outputs, for uniform inputs
 """
@@ -63,7 +64,7 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
     exact_points = [*list_quantizer_points(question, {**values, "method": ("exact",)})]
     first_request = exact_points[0][1]
     if first_request.aim.loss == "absolute" and first_request.question.density.shape is None:
-        # The limit is the same for all numbers of outputs.
+        # The limit is the same for all numbers of outputs, so one of them is enough for each ε.
         for columns, request in exact_points:
             if request.question == first_request.question:
                 limit_columns = {**columns, "levels": None}
@@ -100,7 +101,7 @@ def _draw_quantizer_frontier(table: pd.DataFrame, title: str, loss: str) -> Plot
     """Return the functions that draw the plots of a frontier, by name."""
     series = add_baseline_series(SERIES, table)
     epsilon = Quantity("epsilon", "ε")
-    error = Quantity("objective", _ERROR_NAMES.get(loss, f"error {loss}"), True)
+    error = Quantity("objective", _ERROR_NAMES.get(loss, f"error {loss}"), log=True)
     return {
         "error_epsilon": partial(
             draw_panels,

@@ -172,7 +172,7 @@ class QuantizerProblem(Problem):
             bound,
             answer.solution,
             claimed_objective=claimed_objective,
-            is_proxy=True,
+            is_proxy=True,  # The methods with a claimed objective do not minimise the error.
             notes=notes,
             details={"smallest_epsilon": least_epsilon},
         )
@@ -317,7 +317,7 @@ class QuantizerProblem(Problem):
         return audit_quantizer(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
 
     def claim_for_audit(self, privacy: Privacy) -> Claim:
-        """Return the claim; by |x - x'|² it has a budget for every two knots.
+        """Return the claim. For the metric "squared" it has the budget of every two knots.
 
         Args:
             privacy: the audit, with these budgets.

@@ -54,7 +54,9 @@ _FORM = RecordForm(
 
 @dataclass(frozen=True, eq=False)
 class NonAffine(RealErrors):
-    """Base class of mechanisms for inputs in [-c, c] whose law is not affine in the input.
+    """Base class of mechanisms for inputs x in [-c, c] whose p(x, i) is not affine in x.
+
+    p(x, i) is the probability of output i at the input x.
 
     These are `PoissonBinomial` and `two_bin.BiasedQuantizer`.
 
@@ -109,8 +111,9 @@ class NonAffine(RealErrors):
 
     @property
     def bias(self) -> float:
-        """Return max_x |E M(x) - x|, over 4001 points and both sides of every bin."""
+        """Return the largest |E M(x) - x| over 4001 inputs x and both sides of every output."""
         half_width = float(self.c)
+        # The law of a `BiasedQuantizer` may jump at an output.
         bin_sides = np.clip(
             np.concatenate([self.outputs - 1e-12, self.outputs]), -half_width, half_width
         )
@@ -182,7 +185,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently and exactly.
 
-        The output is the sum of m - 1 Bernoulli draws whose probabilities are affine in x.
+        The position Z of the output is the sum of m - 1 Bernoulli draws of probability 1/2 + θ x/c.
 
         Args:
             x: The inputs, any shape.
