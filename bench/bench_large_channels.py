@@ -6,8 +6,10 @@ process. The columns of the table:
 
     form      a key of SIZES: the kind of question
     k         number of inputs
+    side      name of the side; "blocks, certified" is method "block"
     cpu_s     CPU seconds, the fastest of three turns
     ratio     cpu_s divided by cpu_s of method "block" in the same run
+    loss      expected loss of the channel
     gap       relative gap of the certified design. Only method "block" certifies its designs
     off       (loss of the side) / (loss of method "block") - 1. PDLP stops at its own tolerance
     growth    exponent p in (cpu_s of method "block") ∝ k^p, from this size and the previous one
@@ -35,7 +37,7 @@ from bench import time_best_turn
 from workbench.pipeline.registry import get_family
 from workbench.solvers.backend import Options
 
-TITLE = "Large channels: output by output, and other solvers (CPU seconds)"
+TITLE = 'Large channels: method "block" and other solvers (CPU seconds)'
 # Form -> numbers k of inputs.
 SIZES = {
     "line": (50, 100, 200, 400),
@@ -43,7 +45,7 @@ SIZES = {
     "all pairs": (50, 100, 200, 400, 1000),
     "grid": (36, 64, 144, 256),
 }
-WORKBENCH_SIDE = "blocks, certified"
+WORKBENCH_SIDE = "blocks, certified"  # Name of the side method "block" in the table.
 # Number of inputs of the first request of a form, which is not measured. "all pairs" needs 200,
 # because the proof of channels of that size is compiled on its first use.
 _FIRST_SIZES = {"grid": 9, "all pairs": 200}
@@ -97,6 +99,8 @@ def solve_question_by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> 
     request: Any = get_family("channel").make_request(question, **options)
     losses = request.losses.floats
     inputs = np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs])
+    # Neighbours of a line and of a grid have the L1 distance 1. With all pairs as neighbours, every
+    # distance is one step.
     steps = np.abs(inputs[:, None, :] - inputs[None, :, :]).sum(axis=2)
     if question.pairs is None:
         steps = np.minimum(steps, 1)

@@ -8,7 +8,8 @@
    user whose own modules `models` and `solvers` raise an error when they are imported. A few
    commands run once more on a newer Python (3.13 or 3.12) if there is one.
 3. The wheel is installed without its dependencies, with numpy and python-flint only ("light core").
-   Audits and certificates must work without a solver, also if a newer cvxpy is installed.
+   Audits and certificates must work without a solver. A second environment also has a newer cvxpy,
+   whose solver is removed.
 4. Some of the tests run from the unpacked sdist.
 
 The first failure is printed, and the exit code is 1. Standard library only.
@@ -27,6 +28,7 @@ import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
@@ -51,43 +53,64 @@ TESTS = (
 )
 COMMAND_SECONDS = 3600  # A command that takes longer fails.
 
-Command = tuple[str, int, str]  # Command, expected exit code, and a text in the output.
-# They run one after the other in one folder, and later ones read files of earlier ones.
-COMMANDS: tuple[Command, ...] = (
-    ("--version", 0, ""),
-    ("doctor", 0, "known good"),
-    (
-        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp "
-        "--save noise.json",
-        0,
+
+class Command(NamedTuple):
+    """A command of the workbench and what it must do.
+
+    Attributes:
+        arguments: the words after `workbench`.
+        expected_text: a text in the output.
+        exit_code: the expected exit code.
+    """
+
+    arguments: str
+    expected_text: str = ""
+    exit_code: int = 0
+
+
+# Designs, and commands that read their files. They run on a newer Python as well.
+SHORT_COMMANDS = (
+    Command(
+        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp --save "
+        "noise.json",
         "0.581339117",
     ),
-    ("design labels --labels 0..20 --epsilon 2 --save labels.json", 0, "certified"),
-    ("design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --save quantizer.json", 0, "certified"),
-    ("design laplace --epsilon 0.1 --bits 8 --low 18 --high 90", 0, "2.54090189"),
-    ("check noise.json", 0, "Proven"),
-    ("sample noise.json --count 3 --answer 3", 0, ""),
-    ("audit noise.json --epsilon 1", 0, "pure epsilon"),
-    ("verify --small", 0, "Theorem 2"),
-    (
+    Command("design labels --labels 0..20 --epsilon 2 --save labels.json", "certified"),
+    Command("design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --save quantizer.json", "certified"),
+    Command("design laplace --epsilon 0.1 --bits 8 --low 18 --high 90", "2.54090189"),
+    Command("check noise.json", "Proven"),
+    Command("sample noise.json --count 3 --answer 3"),
+)
+# They run one after the other in one folder, and later ones read files of earlier ones.
+COMMANDS = (
+    Command("--version"),
+    Command("doctor", "known good"),
+    *SHORT_COMMANDS,
+    Command("audit noise.json --epsilon 1", "pure epsilon"),
+    Command("verify --small", "Theorem 2"),
+    Command(
         "frontier modulo --n 4 --max-shift 1 --epsilon 1 --delta 0 --notion pdp --out frontier",
-        0,
-        "",
     ),
-    ("compare modulo --n 8 --max-shift 3 --epsilon 1 --solvers highs,ortools:glop", 0, "Use "),
-    ("programs export library --names mvu-m[24]", 0, "Wrote 2 programs"),
-    ("programs verify library", 0, "2 of 2 records hold"),
-    ("compare --programs library --solvers highs --time-limit 5", 0, "2 of 2"),
-    ("reproduce --paper modulo-noise --only table1 --out results", 0, "README.md"),
-    ("reproduce --paper label-dp --out results", 0, "need the extra 'learning'"),
-    ("reproduce --paper label-dp --only table1 --out results", 2, "pip install '.[learning]'"),
-    ("compose noise.json --times 5 --delta 0.2", 0, "Composition"),
-    ("audit noise.json --epsilon 1 --risk", 0, "attack advantage"),
-    ("recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 1e-5", 0, "best channel"),
-    ("design noise --on integers --epsilon 1 --delta 1e-5 --json", 0, "best noise on all integers"),
-    (
+    Command("compare modulo --n 8 --max-shift 3 --epsilon 1 --solvers highs,ortools:glop", "Use "),
+    Command("programs export library --names mvu-m[24]", "Wrote 2 programs"),
+    Command("programs verify library", "2 of 2 records hold"),
+    Command("compare --programs library --solvers highs --time-limit 5", "2 of 2"),
+    Command("reproduce --paper modulo-noise --only table1 --out results", "README.md"),
+    Command("reproduce --paper label-dp --out results", "need the extra 'learning'"),
+    Command(
+        "reproduce --paper label-dp --only table1 --out results",
+        "pip install '.[learning]'",
+        exit_code=2,
+    ),
+    Command("compose noise.json --times 5 --delta 0.2", "Composition"),
+    Command("audit noise.json --epsilon 1 --risk", "attack advantage"),
+    Command("recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 1e-5", "best channel"),
+    Command(
+        "design noise --on integers --epsilon 1 --delta 1e-5 --json",
+        "best noise on all integers",
+    ),
+    Command(
         "explore --export noise.html --family modulo --n 8 --max-shift 3 --epsilon 1.5",
-        0,
         "noise.html",
     ),
 )
@@ -123,8 +146,6 @@ def run_step(*command: object, cwd: Path, code: int = 0, expected_text: str = ""
     return process.stdout
 
 
-# The designs, and the commands that read their files. They run on a newer Python as well.
-SHORT_COMMANDS = COMMANDS[2:8]
 NEWER_PYTHONS = ("3.13", "3.12")  # The supported versions, newest first.
 
 
@@ -246,9 +267,14 @@ def run_commands(programs: Path, folder: Path, commands: Sequence[Command] = COM
         folder: folder in which they run.
         commands: the commands with their expected exit codes and outputs.
     """
-    for command, code, expected_text in commands:
-        program = programs / "workbench"
-        run_step(program, *command.split(), cwd=folder, code=code, expected_text=expected_text)
+    for command in commands:
+        run_step(
+            programs / "workbench",
+            *command.arguments.split(),
+            cwd=folder,
+            code=command.exit_code,
+            expected_text=command.expected_text,
+        )
 
 
 def check_wheel(work: Path, wheel: Path) -> Path:

@@ -16,11 +16,11 @@ Then the largest f(0) of any (ε, δ)-PDP mechanism is max{ 1/T₀, max over ℓ
 
 Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constraints that lead from 0 to
 η. Then f(η) >= a^{ℓ(η)} f(0), so T f(0) <= 1. A constraint with ℓ(η + μ) > ℓ(η) + 1 must be broken,
-so S f(0) <= δ. (>=) A level function ℓ keeps a constraint (η, μ) if ℓ(η + μ) <= ℓ(η) + 1. Raise any ℓ
-to the shortest-path lengths over the constraints that it keeps: T and S can only fall, and ℓ is now
-at least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass
-a^ℓ. As θ runs from 0 to 1, its total runs from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever
-it is at least 1/T₀. ∎
+so S f(0) <= δ. (>=) A level function ℓ keeps a constraint (η, μ) if ℓ(η + μ) <= ℓ(η) + 1.
+Raise any ℓ to the shortest-path lengths over the constraints that it keeps: T and S can only fall,
+and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to
+max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass a^ℓ. As θ runs from 0 to 1,
+its total runs from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
 
 `workbench.models.modulo.levels` searches all ℓ without a solver. Designs found by linear or
 mixed-integer programs are thus judged independently. For designs that this search found itself it

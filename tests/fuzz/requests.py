@@ -44,11 +44,11 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("design labels", {**LABELS}),
     ("design labels", {**LABELS, "--method": "lp", "--neighbours": "0-1,1-2", "--delta": "0", "--outputs": "0..3"}),
     ("design labels", {"--labels": "labels.csv", "--epsilon": "0.5", "--loss": "pinball:0.3",
-    "--constraint": "unbiased"}),
+                       "--constraint": "unbiased"}),
     ("design channel", {**CHANNEL, "--delta": "0.01", "--loss": "absolute", "--prior": "worst"}),
     ("design channel", {**CHANNEL, "--minimise": "delta", "--max-loss": "0.4", "--outputs": "0..2"}),
     ("design channel", {"--answers": "a,b,c", "--neighbours": "consecutive", "--loss": "error-rate", "--epsilon": "1",
-    "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
+                        "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
     ("recommend", {**CHANNEL, "--delta": "0.01", "--loss": "absolute"}),
     ("design quantizer", {**QUANTIZER, "--knots": "3"}),
     ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
@@ -65,7 +65,7 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("compose matrix.csv", {"--times": "2", "--epsilon": "1", "--interval": "1e-3"}),
     ("privatise labels column.csv", {"--column": "1", "--epsilon": "9", "--out": "o.csv", "--loss": "absolute"}),
     ("privatise labels column.csv", {"--column": "a", "--epsilon": "9", "--out": "o.csv", "--labels": "0..9",
-    "--snap": None}),
+                                       "--snap": None}),
     ("laplace encode column.csv o.bits", {**DYADIC_LAPLACE, "--code": "delta", "--reach": "100", "--column": "1"}),
     ("laplace decode stream.bits", {**DYADIC_LAPLACE}),
     ("laplace decode stream.bits o.csv", {"--seed-file": "key"}),
@@ -174,7 +174,6 @@ WORDS = [
     "..",
     "/",
     "/dev/null",
-    "pipe",
     "pmf.csv",
     "matrix.csv",
     "certificate.json",
@@ -205,16 +204,6 @@ WORDS = [
     "1e6",
     "-5",
 ]
-
-
-class Hostile:
-    """A value whose every use raises."""
-
-    def __float__(self) -> float:
-        raise RuntimeError("hostile")
-
-    def __iter__(self) -> Any:
-        raise RuntimeError("hostile")
 
 
 # Arguments of calls, most of them wrong for most functions.
@@ -259,8 +248,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "DataLaw.uniform": (wb.DataLaw.uniform, {"low": 0, "high": 1}),
     "design laplace": (wb.design, {"question": wb.DataLaw.point(1.0), "epsilon": 1, "bits": 5, "code": "gamma"}),
     "design": (wb.design, {"question": QUESTION, "epsilon": 1, "delta": 0, "notion": "dp", "loss": "squared",
-    "solver": "highs",
-                           "constraints": None, "time_limit": 5.0, "prior": None}),
+                           "solver": "highs", "constraints": None, "time_limit": 5.0, "prior": None}),
     "design labels": (wb.design, {"question": Labels.uniform(0, 3), "epsilon": 1, "loss": "squared", "method": "bins"}),
     "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1, "loss": "error-rate", "data": [0, 1]}),
     "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
@@ -274,8 +262,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "verify_certificate": (wb.check, {"path": "certificate.json"}),
     "Ledger": (wb.Ledger, {"path": "l/x.sqlite", "create": True, "patience": 1.0}),
     "sweep": (wb.sweep, {"spec": {"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1}},
-    "ledger": "l/y.sqlite",
-                         "jobs": 1, "cluster": None}),
+                         "ledger": "l/y.sqlite", "jobs": 1, "cluster": None}),
     "sweep grid": (lambda **grid: wb.sweep({"grid": {"model": "modulo", **grid}}, "l/z.sqlite", jobs=1),
                    {"n": 3, "max_shift": 1, "epsilon": [0.5, 1], "delta": 0, "notion": "dp", "loss": "squared",
                    "solver": "highs"}),

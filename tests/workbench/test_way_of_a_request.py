@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import workbench as wb
 
@@ -14,14 +14,27 @@ SOURCE_FOLDER = f"{ROOT}/workbench/"
 EPSILON = 1.2345  # A value that no other argument has.
 
 
+class Call(NamedTuple):
+    """A call of a function of the workbench.
+
+    Attributes:
+        file: its file, such as "/workbench/pipeline/solve.py".
+        function: its name, such as "Option.read_value".
+        has_epsilon: whether an argument is EPSILON as the caller wrote it, a float or a text.
+    """
+
+    file: str
+    function: str
+    has_epsilon: bool
+
+
 def make_design() -> Any:
     """Design a channel at ε = `EPSILON`."""
     return wb.design(wb.FiniteQuery("0..10", max_shift=1), loss="absolute", epsilon=EPSILON)
 
 
 def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
-    # File and name of each called function, and whether an argument is the unread value of epsilon.
-    calls: list[tuple[str, str, bool]] = []
+    calls: list[Call] = []
 
     def record_call(frame: FrameType, event: str, _: Any) -> None:
         """Record a call of a function of the workbench."""
@@ -39,7 +52,7 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
         has_epsilon = any(
             type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in arguments
         )
-        calls.append((code.co_filename.removeprefix(ROOT), code.co_qualname, has_epsilon))
+        calls.append(Call(code.co_filename.removeprefix(ROOT), code.co_qualname, has_epsilon))
 
     make_design()  # Imports and caches are not part of the path.
     sys.setprofile(record_call)
@@ -47,14 +60,16 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
         make_design()
     finally:
         sys.setprofile(None)
-    functions = {(file, name) for file, name, _ in calls}
-    assert len({file for file, _ in functions}) <= 50
+    functions = {(call.file, call.function) for call in calls}
+    assert len({call.file for call in calls}) <= 50
     # About 25 of these functions are operators of the language in which a model is written.
     assert len(functions) <= 360
+    # Models and solvers get the value that was read, as the same float.
+    calculating_folders = ("/workbench/models/", "/workbench/solvers/")
     readers = [
-        (file, name)
-        for file, name, has_epsilon in calls
-        if has_epsilon and not file.startswith(("/workbench/models/", "/workbench/solvers/"))
+        call.function
+        for call in calls
+        if call.has_epsilon and not call.file.startswith(calculating_folders)
     ]
     # Each of these functions calls the next one.
     expected_names = [
@@ -65,4 +80,4 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
         "parse_rational",
         "_parse_decimal",
     ]
-    assert [name for _, name in readers] == expected_names
+    assert readers == expected_names

@@ -39,7 +39,7 @@ _UNIQUENESS_SENTENCES = {
     False: "Other mechanisms of the class are optimal as well.",
     None: "Whether other mechanisms of the class are optimal as well is not decided.",
 }
-# Columns of the table on what a class publishes, by head.
+# Head of a column of the table "Outputs" -> name of the entry in the rows of a recommendation.
 _LAW_COLUMNS = {
     "class": "class",
     "RMSE": "rmse",
@@ -156,6 +156,7 @@ def recommend_class(**options: Any) -> Report:
     from workbench.recommendation.recommend import recommend
 
     file_names = ("answers", "places", "neighbours", "outputs", "prior", "loss")
+    # No output may overwrite one of these files.
     files = {name: options[name] for name in file_names}
     files |= {f"baseline {k}": path for k, path in enumerate(options["baseline"] or [])}
     outputs = Outputs(files, options)
@@ -193,7 +194,7 @@ def _list_recommendation_parts(result: Any, objective_name: str) -> Iterator[Any
 
 
 def _describe_command(row: Any, *, is_chosen: bool) -> str | None:
-    """Return the command of a class that was chosen or stopped early."""
+    """Return a line with the command of a class that was chosen or stopped early, else None."""
     from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE
 
     is_stopped = STOPPED_NOTE in row["notes"]
@@ -202,6 +203,7 @@ def _describe_command(row: Any, *, is_chosen: bool) -> str | None:
     purpose = ""
     if is_stopped:
         purpose = ", to continue"
+        # A borrowed objective belongs to another class, which the command does not design.
         if row["objective"] is not None and BORROWED_NOTE not in row["notes"]:
             purpose += " to a value at least as good"
     return f"Command for the {row['class']}{purpose}: {row['command']}"

@@ -5,12 +5,14 @@ A figure is a dictionary with the entries kind, title, and these:
     kind         entries
     lines        x and y: axes {label, log}; series: a list of {name, look, colour, x, y (, low)};
                  zero: whether 0 has a separate place on a logarithmic axis
-    bars         labels, values; others: outlines {name, x (labels as numbers), y} over the bars
-    heat         rows, columns, values [row][column]
+    bars         x and y: labels of the axes; labels, values; note: what the picture leaves out, or
+                 ""; others: outlines {name, x (labels as numbers), y} over the bars
+    heat         x and y: labels of the axes; rows, columns, values [row][column]
 
 The look of a series is one of these: line, dashed, hollow (points of a solver), filled (proven
 points), halo (rings around other points), segments (each two points are joined), dashed-segments,
-band (from low to y) or area (from 0 to y). None or NaN in x or y is a gap in the line. If the entry
+band (from low to y) or area (from 0 to y). `draw_chart` draws hollow, halo and dashed-segments as
+lines. None or NaN in x or y is a gap in the line. If the entry
 `steps` of a series is true, each y continues until the next x.
 """
 
@@ -129,7 +131,9 @@ def make_bar_figure(
 
 
 def describe_drawn_part(first: str, last: str, share: float) -> str:
-    """Describe the part of a law that a picture shows, with its probability below 100 %.
+    """Describe the drawn part of a law, such as "drawn: -5..5, 99.998 % of the mass".
+
+    A share below 1 gets more digits if five would round it to 100 %.
 
     Args:
         first: First drawn value.

@@ -36,12 +36,12 @@ that needs it is refused, or the feature is left out:
     measure_bias(outputs, inputs)  the `Bias` of its means
     exact_loss(name, losses)       the exact expected loss of an objective of that name
     proof_notes                    sentences that a proof about it needs
-    axis_labels                    (the input of every row, what every output publishes), of rows
-                                   that stand for them
+    axis_labels                    (inputs of the rows, published values of the outputs), two
+                                   tuples; None if row and output numbers stand for themselves
     record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form
-    with_max_distance(distance),   the same law under the relation "inputs that differ by at most
-    distances                      the distance" (OpenDP); the `Distances`, where inputs are no
-                                   numbers of columns
+    with_max_distance(distance)    the same law, with all inputs that differ by at most the distance
+                                   as neighbours (OpenDP)
+    distances                      the `Distances` of its inputs; without it, their differences
     column_inputs, ...             the members of `ColumnPublisher`, to publish columns
 
 On real inputs finitely many laws decide a measure that is largest at ends of pieces, such as a
@@ -122,8 +122,8 @@ class AuditSize:
         comparisons: The number of comparisons.
         outcomes: The number of outcomes of each comparison.
         laws: The number of laws that are stored.
-        bits: The number of bits of the largest total of a law.
-        numbers: Further numbers that the proof computes with.
+        bits: The number of bits of the largest total (common denominator) of a law.
+        numbers: Further exact numbers of the proof. Long ones make it slower.
         extremes: The number of comparisons that decide the largest ratio, if these are fewer.
     """
 
@@ -285,10 +285,11 @@ class ColumnInputs:
     is_exact: bool = False
 
 
-# A (name, text) pair of reports on mechanisms with `is_one_sided`.
+# A (name, text) pair of reports on mechanisms with `is_one_sided`. Real neighbours have no order.
 ONE_SIDED_NOTE = (
     "note",
-    "one-sided neighbours: real ones go both ways, and the other way was not compared",
+    "one-sided neighbours: some pairs were compared in one order only. Nothing is stated about the "
+    "privacy of the other order",
 )
 
 
@@ -443,10 +444,10 @@ def sample(
         mechanism: Any mechanism, or a Design or Certificate of one, or bare noise: a Distribution
             or an IntegerLaw.
         count: The number of draws.
-        answer: The true input. For noise an integer, or a tuple for a vector query, to which it is
-            added in the group (without one: η itself). For a mechanism on real inputs a number. For
-            a label randomizer and for a channel an input, which is a row number if the channel is
-            bare rows.
+        answer: The true input. For noise an integer, or a tuple for a vector query; the noise is
+            added to it in the group. None: the noise η itself. For a mechanism on real inputs a
+            number. For a label randomizer an input. For a channel an input, or a row number if the
+            channel has no `axis_labels`.
         insecure_seed: Draw from a seeded generator instead, for experiments only.
 
     Returns:

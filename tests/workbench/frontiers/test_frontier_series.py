@@ -1,4 +1,4 @@
-"""Every line of a frontier has a colour, whoever the mechanism comes from."""
+"""Test the lines of frontier plots: colours, names and panels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.io.figures import COLOURS, MARKERS
 from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_series, draw_panels
 
 
-def test_baselines_beyond_the_colours_begin_again():
+def test_more_baselines_than_colours_use_the_colours_again():
     others = [f"mine {k}" for k in range(2 * len(COLOURS))]
     table = pd.DataFrame({"curve": "baseline", "mechanism": others})
     drawn = add_baseline_series(SERIES, table)
@@ -22,7 +22,7 @@ def test_baselines_beyond_the_colours_begin_again():
     assert all(0 <= look.colour < min(len(COLOURS), len(MARKERS)) for look in drawn.values())
 
 
-def test_names_of_users_are_no_templates():
+def test_braces_in_names_and_titles_are_drawn_as_they_are():
     rows = pd.DataFrame(
         {"curve": "baseline", "mechanism": "f{x}", "epsilon": [1.0, 2.0], "objective": [2.0, 1.0]}
     )

@@ -228,9 +228,9 @@ class _ChannelFamily(Family):
             "neighbours",
             accept_anything,
             question=True,
-            help="Neighbours, instead of --max-shift: all, consecutive, or a CSV of pairs "
-            '(third column: distance). For places: "within R NORM" or "all NORM", where NORM is '
-            "L1, L2 or Linf.",
+            help="Neighbours, instead of --max-shift: all, consecutive, or a CSV of pairs (with an "
+            'optional third column: their distance). For places: "within R NORM" or "all NORM", '
+            "where NORM is L1, L2 or Linf.",
         ),
         Option(
             "directed",
@@ -238,8 +238,8 @@ class _ChannelFamily(Family):
             False,
             kind=bool,
             question=True,
-            help="Protect only one order of each pair: the larger number, the later answer, or "
-            "the first of a listed pair.",
+            help="Protect only one order of each pair: bound the output probabilities at the "
+            "larger number, the later answer, or the first of a listed pair by those at the other.",
         ),
         Option(
             "prior",
@@ -271,8 +271,11 @@ class _ChannelFamily(Family):
             (),
             kind=list,
             command="constraint",
-            help="Constraint: unbiased, row-monotone, column-monotone, symmetric or honest "
-            "(repeatable) (in Python also a function of the CVXPY variable).",
+            help="Constraint: unbiased (the mean output is the answer), row-monotone or "
+            "column-monotone (along a row or a column, no probability rises with the distance of "
+            "output and answer), symmetric (unchanged if answers and outputs are reversed) or "
+            "honest (the likeliest output is the answer) (repeatable) (in Python also a function "
+            "of the CVXPY variable).",
         ),
         Option(
             "unit",

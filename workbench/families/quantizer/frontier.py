@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # The legend, colour and line style of every mechanism in plots.
 SERIES = {
+    # The default reach: outputs may be twice as large as the smallest feasible outermost output.
     "exact": Series("exact quantizer, outputs within 2x the least reach", 0),
     "product": Series("product optimum", 5),
     "optm": Series("OPTM", 1),

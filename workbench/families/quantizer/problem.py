@@ -134,7 +134,7 @@ class QuantizerProblem(Problem):
 
     @property
     def loss_scale(self) -> LossScale:
-        """Return the scale of the losses: the loss of an error of half the width of the inputs."""
+        """Return the loss of an error of c as the scale of the losses; the inputs have width 2c."""
         return LossScale(width=float(self.loss_factor))
 
     # Routes.
