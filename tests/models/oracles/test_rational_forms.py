@@ -80,7 +80,9 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
     )
     assert formula.steps == steps
     assert [(piece.value, piece.high) for piece in formula.pieces] == [(law, None)]
-    budgets_at_point = {(shift,): 0.7 * float(length) for shift, length in lengths.items()}
+    budgets_at_point: dict[tuple[int, ...], float] = {
+        (shift,): 0.7 * float(length) for shift, length in lengths.items()
+    }
     question = build_question(
         (n + 1,), tuple(budgets_at_point), True, budgets_at_point, 0.1, HOCKEY_STICK
     )
