@@ -131,7 +131,7 @@ def instances() -> list[Instance]:
 
 
 def _make_instance(
-    name: str, suite: str, model: str, given: Values, by_patterns: bool = False
+    name: str, suite: str, model: str, given: Values, *, by_patterns: bool = False
 ) -> Instance:
     """Make an instance from a table of programs.toml, whose keys are the parameters.
 
@@ -142,5 +142,5 @@ def _make_instance(
         given: the options of the request.
         by_patterns: whether the program is the MILP by patterns.
     """
-    case = _ModuloCase(given, by_patterns)
+    case = _ModuloCase(given, by_patterns=by_patterns)
     return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.parameter_text)
