@@ -2,9 +2,9 @@
 
     python -m bench.bench_startup
 
-A time counts from the start of a process to its end. The reference is a process that imports only
-numpy and highspy, which every design needs. `import cvxpy` is measured too, because the workbench
-states its programs without CVXPY (`workbench.models.statement`).
+The CPU time of a process is its user and system time from start to end. The reference is a process
+that imports only numpy and highspy, which every design needs. `import cvxpy` is measured too: it is
+the time that the workbench saves, as it states its programs without CVXPY.
 """
 
 from __future__ import annotations
@@ -82,10 +82,11 @@ def _list_processes(folder: Path) -> dict[str, list[str]]:
 
 
 def run_startup_benchmark() -> pd.DataFrame:
-    """Return the fewest CPU seconds of every command, and its ratio to the reference.
+    """Measure every command in several turns, and compare it with the reference.
 
-    The ratio is the median over turns. The reference runs immediately before each command, because
-    other work on the machine slows a process by a factor of up to two for seconds or minutes.
+    Returns:
+        One row for each command, with the columns command, cpu_s (the fewest CPU seconds of a turn)
+        and ratio (to the CPU seconds of the reference; median over turns).
     """
     with TemporaryDirectory() as folder:
         processes = _list_processes(Path(folder))
@@ -93,6 +94,8 @@ def run_startup_benchmark() -> pd.DataFrame:
         for turn in range(TURNS + 1):
             is_warm_up = turn == 0
             for name, arguments in processes.items():
+                # The reference runs immediately before each command, because other work on the
+                # machine slows a process by a factor of up to two for seconds or minutes.
                 reference_seconds = _run_python(processes[REFERENCE])
                 seconds = _run_python(arguments)
                 if not is_warm_up:

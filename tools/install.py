@@ -9,8 +9,8 @@ the ranges of pyproject.toml. If the package index no longer offers a pinned ver
 installation is tried again without this pin, and then without any pin. A sentence is printed in
 both cases. `workbench doctor` names the packages that differ from the tested versions.
 
-The exit code is 0. If the installation fails, it is 1, and pip's message and one sentence are
-printed. Standard library only.
+The exit code is 0. If the installation fails, it is 1, and the message of pip or venv and one
+sentence are printed. Standard library only.
 """
 
 import argparse
@@ -39,10 +39,17 @@ def create_environment(folder: Path) -> Path:
 
     Args:
         folder: folder of the environment.
+
+    Raises:
+        SystemExit: the environment cannot be created.
     """
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        process = subprocess.run([sys.executable, "-m", "venv", folder])
+        if process.returncode != 0:
+            raise SystemExit(
+                f"The environment {folder} cannot be created; the message of venv is above."
+            )
     return python
 
 

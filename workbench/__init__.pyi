@@ -249,13 +249,14 @@ def design(
     """Design unbiased private quantizers of a number.
 
         epsilon (required): ε of the budget, > 0.
-        method (default 'exact'): Method: exact, optm, product or mvu.
+        method (default 'exact'): Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024),
+            product (the best mechanism of the kind of optm, proven) or mvu (of Chaudhuri et al. 2022).
         knots (default None): Number of additional knots (inputs at which the law may bend), for method exact. Default:
             0 with bins, 41 with levels.
         loss (default None): Loss: absolute, squared, or a number in [0, 1] (the share of absolute in a mixture of
             both). Default: absolute, but squared with method mvu.
-        metric (default None): Distance of metric privacy, in which ε is per unit of distance: absolute or squared.
-            Default: no distance.
+        metric (default None): Distance of two inputs: absolute or squared. Their budget is then ε times this distance
+            (metric privacy). Default: ε for every two inputs.
         reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one (40 times
             with method mvu).
         inputs (default None): Number of points to which inputs are rounded at random, for method mvu. Default: the

@@ -97,7 +97,8 @@ _MAX_LINE_ERROR = 1e-11
 _MIN_FALL = 1e-13  # Lines whose slopes differ by less than this count as parallel.
 _MIN_TRACE_LENGTH = 1e-12  # On a shorter interval the rounding of the losses decides the slope.
 _MIN_TRACE_GAIN = 1e-11  # A point below the chord by less, relative to max(1, |loss|), is rounding.
-_MAX_BOUND_ERROR = 1e-11  # A bound below the cutoff by at most this, relatively, proves a piece.
+# A bound below the cutoff by at most this, relative to max(1, |cutoff|), proves a piece.
+_MAX_BOUND_ERROR = 1e-11
 _SEARCH_GAP = 1e-12  # The relative gap of a search over patterns.
 _CHECK_TOLERANCE = 1e-10  # Tolerances of the program when a piece is searched again.
 # At the smallest delta of a pattern rounding may make its program infeasible. A trace then starts
@@ -206,6 +207,7 @@ def compute_delta_frontier(
     Raises:
         ValueError: `high`, `epsilon`, `shifts` or `loss` is outside its domain, or the solver has
             no dual values. A solver that cannot be used raises its own errors.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     if not 0 < high <= 1:
         raise ValueError(f"high must be in (0, 1]. Got {high}.")
@@ -293,7 +295,15 @@ class _FrontierSearch:
         """Return a piece with the bounds that are proven."""
         (a, value_a), (b, value_b) = piece
         if self._is_proven(piece):
-            return FrontierPiece(a, b, value_a, value_b, True, value_a, value_b)
+            return FrontierPiece(
+                delta_low=a,
+                delta_high=b,
+                value_low=value_a,
+                value_high=value_b,
+                is_proven=True,
+                bound_low=value_a,
+                bound_high=value_b,
+            )
         slope = _slope_of(piece)
         bound = self.bounds.get(piece)
         if bound is None:
@@ -302,8 +312,16 @@ class _FrontierSearch:
             slope = -value_a / (1.0 - a)
             line = ((a, value_a), (b, value_a + slope * (b - a)))
             bound = self._search(line, root_only=True)[0].bound
-        bounds = [max(0.0, min(bound + slope * x, value)) for x, value in piece]
-        return FrontierPiece(a, b, value_a, value_b, False, *bounds)
+        bound_a, bound_b = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
+        return FrontierPiece(
+            delta_low=a,
+            delta_high=b,
+            value_low=value_a,
+            value_high=value_b,
+            is_proven=False,
+            bound_low=bound_a,
+            bound_high=bound_b,
+        )
 
     def _trace_pattern(self, broken_table: Flags) -> bytes:
         """Add the points of a pattern's value function v_B, unless they are known.
@@ -459,7 +477,7 @@ class _FrontierSearch:
                 Termination.OPTIMAL,
                 Termination.INFEASIBLE,
             )
-            min_bound = cutoff - 1e-11 * max(1.0, abs(cutoff))
+            min_bound = cutoff - _MAX_BOUND_ERROR * max(1.0, abs(cutoff))
             is_proven = has_no_point and is_checked and outcome.bound >= min_bound
             # Without a point, a bound below `min_bound` shows that the duals were too loose.
             is_reliable = is_checked and (is_proven or not has_no_point)

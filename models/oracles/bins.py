@@ -42,7 +42,8 @@ The two algorithms:
   falling. The loss L(r, i) of the labels r..i is not Monge: it violates the quadrangle inequality
   that a fast search needs (`workbench.models.oracles.monge`). The clamped loss L_c(r, i), whose
   output o lies between the labels next to the bin, is Monge for every loss unimodal in o. The
-  optimum is the same, because a label of a clamped bin has a smaller loss in the neighbouring bin.
+  optimum is the same: if the output of a bin lies beyond the next label, that label can be moved
+  into the bin without a larger loss.
   So each round is one pass of `monge.least_partition`, in O(k log k) steps. The value B(λ) of the
   last round proves the lower bound λ + B(λ) / e^ε.
 
@@ -80,11 +81,12 @@ class Bins:
         starts: position of the first label of each bin, the first 0, shape (d,).
         values: output that is published for each bin, in label units, shape (d,).
         objective: expected loss under the prior of the design, computed from starts and values.
-        bound: lower bound on the loss of every ε-DP randomizer. The rounding of its sums, 1e-12
-            relative, is subtracted.
+        bound: lower bound on the loss of every ε-DP randomizer. `optimal_bins` subtracts the
+            rounding of its sums (1e-12 relative); `printed_bins` does not.
         rounds: rounds of Dinkelbach's iteration, 0 for Algorithm 2 as printed.
-        steps: amount of work, which is the same on every machine: the number of evaluations of
-            interval losses, or of candidates for last bins in Algorithm 2 as printed.
+        steps: amount of work, which is the same on every machine: for `optimal_bins`, the number of
+            interval losses evaluated; for `printed_bins`, the number of pairs (r, j) compared over
+            all i.
     """
 
     starts: Integers
@@ -337,7 +339,7 @@ def printed_bins(
     q = math.expm1(_check_bin_epsilon(epsilon))
     starts, partition_value = best_partition(interval_losses(y, p, epsilon, loss), q)
     objective, values = evaluate_partition(y, p, epsilon, loss, starts)
-    steps = k * (k + 1) * (2 * k + 1) // 6  # This is Σ i², the number of options.
+    steps = k * (k + 1) * (2 * k + 1) // 6  # This is Σ i²: i² pairs (r, j) for each i.
     return Bins(starts, values, objective, min(partition_value, objective), 0, steps)
 
 

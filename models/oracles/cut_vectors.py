@@ -1,7 +1,8 @@
 """List cut mechanisms for noise modulo n + 1 with differences 1..μ̄, with their weights.
 
 A cut gives smaller masses to some noise values, its holes. For each cut the module computes the
-total weight T of the other values, the weight S of the broken constraints, and the chain weight.
+total weight T of the other values, the weight S of the broken constraints, and the chain weight (a
+lower bound on S that is cheap to compute; see below).
 `column_cut` searches for the best cut. `cuts` computes the mechanism of a cut.
 
 Notation. f is the PMF of the noise η, a = e^-ε, μ a shift (a difference of neighbouring answers)
@@ -183,13 +184,13 @@ def evaluate_cuts(grid: Grid, vectors: Integers) -> Cuts:
     columns = np.ascontiguousarray(vectors.T)
     for mu in range(1, grid.mu_bar):
         # The shift mu leads from the source column into the column, in the same row or, where the
-        # source column is negative, from the row above. It breaks the constraints of the elements
-        # of the support that it leads into holes.
+        # source column is negative, from the row above. A constraint is broken if its element is
+        # off the holes and the shift leads it into a hole.
         shift_weight = np.zeros(len(vectors))
         for column, height in enumerate(heights.tolist()):
             source = column - mu
             is_row_above = int(source < 0)
-            # The holes that are reached from the support have the rows first_hole..last_hole. Their
+            # The holes in which these constraints end have the rows first_hole..last_hole. Their
             # sources have the weights a^row, or a^(row - 1) in the row above.
             first_hole = columns[column]
             last_hole = np.minimum(columns[source] - 1 + is_row_above, height)
@@ -212,7 +213,8 @@ def grouped_cuts(grid: Grid) -> Cuts | None:
         grid: table of rows and columns for n, μ̄ and ε.
 
     Returns:
-        The cuts, or None if there are more than the limits above allow.
+        The cuts. None if there are more than MAX_VECTORS, or if the look-ups would exceed
+        MAX_LOOKUPS.
     """
     mu_bar = grid.mu_bar
     if grid.grouped_count > min(MAX_VECTORS, MAX_LOOKUPS // mu_bar**2):

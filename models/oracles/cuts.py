@@ -26,7 +26,8 @@ holes, f(0) = δ.
 |------------------|---------------------------------------|
 | flat region      | θ = 0, f(0) = 1 / T                   |
 | linear region    | 0 < θ <= 1, f(0) = δ / S              |
-| δ̲, δ̄ of a region | S / T, and S' / T of the next cut     |
+| δ̲ of flat region | S / T of its cut                      |
+| δ̄ of flat region | S' / T, with S' of the next cut       |
 
 Level cut, for any shifts with one ε: the holes are the hop levels beyond L. A step leads from the
 support into a hole only from level L, so with n_i elements on level i
@@ -172,7 +173,7 @@ class LevelCuts(NamedTuple):
     """The cuts after level 0, 1, ..., and the uncut law. They do not depend on δ.
 
     Attributes:
-        levels: level of every element, row-major, shape (N,).
+        levels: level of every element (UNREACHABLE if no shifts lead to it), row-major, shape (N,).
         weights: hop weight w of every element, row-major, shape (N,).
         totals: total weight T of the support of every cut, shape (cuts,).
         broken_weights: weight S of the broken constraints of every cut, shape (cuts,).
@@ -188,7 +189,7 @@ class LevelCuts(NamedTuple):
 
 @remember_small_groups
 def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelCuts:
-    """Compute all level cuts of a relation.
+    """Compute all level cuts of a relation. The decorator caches those of small groups.
 
     Args:
         sizes: orders of the cyclic factors of the group.
@@ -231,6 +232,7 @@ def best_level_cut(
     """
     cuts = level_cuts(sizes, shifts, epsilon)
     cut, _ = best_cut(cuts.totals, cuts.broken_weights, cuts.total, delta)
+    # Cut number L makes the levels beyond L holes. The uncut law has no holes.
     last_level = cuts.levels.size if cut is None else cut
     broken_weight = 0.0 if cut is None else float(cuts.broken_weights[cut])
     return cut_pmf(cuts.weights, cuts.levels > last_level, broken_weight, delta)

@@ -38,8 +38,8 @@ from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # MathOpt's SOLUTION_STATUS_FEASIBLE.
-# Feasibility tolerance of GLOP if a program is solved without its scale. GLOP's default tolerance
-# would then allow larger violations in the units of the model.
+# Feasibility tolerance of GLOP if the continuous columns are not multiplied by `Program.scale` (see
+# `Session`). GLOP's default tolerance would then allow larger violations in the model's units.
 _FINE_TOLERANCE = 1e-10
 _MAX_CP_SAT_SIZE = 1e7  # CP-SAT's mip_max_bound: it searches no column beyond this.
 _MIN_LOG_LEVEL = 2  # absl's level "error": messages of lower levels are not printed.
@@ -131,7 +131,7 @@ class _MathOptSession(Session):
 
     def _update(self, change: Change, data: Data) -> bool:
         if self._variant != "glop":
-            return False
+            return False  # The session then builds the model again.
         update = self._update_pb.ModelUpdateProto()
         if change.cost is not None:
             _fill_vector(update.objective_updates.linear_coefficients, *change.cost)
@@ -267,6 +267,8 @@ class _MathOptSession(Session):
     def _withdraw_unproven_claim(self, raw: Raw) -> None:
         """Change the termination to NUMERICAL if CP-SAT proved something only inside its box."""
         is_claim = raw.termination is Termination.INFEASIBLE
+        # Without costs every feasible point is optimal, so an OPTIMAL inside the box holds outside
+        # too.
         if self._has_costs:
             is_claim = is_claim or raw.termination is Termination.OPTIMAL
         if self._exceeds_box and is_claim:

@@ -42,7 +42,7 @@ class ContractBroken(AssertionError):
 class Contract:
     """A backend under test, and what the clauses need to know about it.
 
-    Subclasses of `BackendContract` set these attributes.
+    A test of a backend is a subclass of `BackendContract` that sets these attributes.
 
     Attributes:
         label: the backend as a user writes it: "highs", "ortools:glop".
@@ -50,8 +50,8 @@ class Contract:
         accuracy: largest accepted absolute error of objective, point and dual values. The default
             suits solvers that return vertices.
         excluded: name of a test -> the reason why the backend cannot pass it.
-        integer_reach: largest size of an integer column that the backend searches. If a larger one
-            is possible, it returns NUMERICAL.
+        integer_reach: largest absolute value of an integer column that the backend searches. If the
+            column's bounds admit a larger value, the backend returns NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
         has_interruption: whether Ctrl-C reaches the solver through
             `workbench.solvers.interruption.Interruption`.

@@ -141,6 +141,16 @@ def test_without_pins_the_newest_versions_in_range_are_installed(
     assert installation.versions["beta"] == "2.1"
 
 
+def test_a_folder_that_cannot_be_created_ends_with_one_sentence(
+    tmp_path: Path, index: Path
+) -> None:
+    (tmp_path / "venv").write_text("a file where the folder would be", "utf-8")
+    installation = run_install(tmp_path, index)
+    assert installation.exit_code == 1
+    assert "cannot be created" in installation.output
+    assert "Traceback" not in installation.output
+
+
 def test_a_project_that_cannot_be_installed_ends_with_pips_message(
     tmp_path: Path, index: Path
 ) -> None:

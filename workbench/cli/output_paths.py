@@ -34,7 +34,7 @@ _ENDINGS = {
 
 
 def is_page(path: Path) -> bool:
-    """Return whether a file is named as a page.
+    """Return whether the name of a file has the ending of an HTML page.
 
     Args:
         path: The file.
@@ -69,7 +69,7 @@ def check_output_file(path: Path, name: str) -> None:
 
     Args:
         path: The file.
-        name: Its name in messages.
+        name: Its name in messages. The keys of `_ENDINGS` also require an ending of the file.
     """
     endings = _ENDINGS.get(name)
     if endings is not None and path.suffix.lower() not in re.findall(r"\.\w+", endings):
@@ -140,13 +140,14 @@ class Outputs:
         save: Callable[[Path], Any] | None = None,
         **plot_options: Any,
     ) -> None:
-        """Write the files that were requested.
+        """Write the saved file, the plot and the HTML page of a result, as far as requested.
 
         Args:
-            subject: The result.
-            page: Function of `workbench.explorer.page` that makes its page. "": there is no page.
-            save: Function that saves the result. None: its method.
-            plot_options: Further options of its plot.
+            subject: The result, with the methods `save` and `plot`.
+            page: Name of the function of `workbench.explorer.page` that makes the HTML page of the
+                result. "": no page is written.
+            save: Function that saves the result to a path. None: the result's method `save`.
+            plot_options: Further arguments of the result's method `plot`.
         """
         saved_file = self["saved file"]
         plot_file = self["plot file"]

@@ -31,7 +31,8 @@ _PROGRAMS_PER_MESSAGE = 10
 
 
 def verify_models(**options: Any) -> Report:
-    """Compare the models with their known formulas on a grid. Exit with 1 if an answer disagrees.
+    """Solve a fixed list of requests (a grid of sizes and budgets) and compare the results with the
+    known formulas. Exit with 1 if a result disagrees.
 
     Args:
         options: Solvers, families and grid.

@@ -4,7 +4,7 @@
     "all"                             every two inputs
     "consecutive"                     each input and the next one of the list
     {"max_distance": D}               the numbers at most D apart, up to the rounding of floats
-    "within R NORM", "all NORM"       a radius and a norm; the question lists the pairs of places
+    "within 2 L1", "all L2"           a radius and a norm; the question lists the pairs of places
     pairs: list, array, table, CSV    two inputs in each row, and perhaps their distance
     matrix: list, array, table, CSV   symmetric distances (k, k) of the k inputs, inf for pairs that
                                       are not neighbours
@@ -13,8 +13,8 @@ Example: for the inputs 10, 20 and 30, the pairs [(10, 20), (20, 30)] are read a
 (0, 1) and (1, 2).
 
 Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). A
-matrix with labels is put into the order of the inputs (`workbench.data.labels`). In a CSV file of a
-matrix, a row or a column more than there are inputs contains labels.
+matrix with labels is put into the order of the inputs (`workbench.data.labels`). If the matrix of a
+CSV file has one row or one column more than there are inputs, its first row or column has labels.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def read_neighbours(
     Args:
         value: A form of the module header.
         inputs: Different points, as `workbench.data.points` reads them.
-        entries: Objects from which the inputs were read. The type float32 means a larger tolerance.
+        entries: The objects from which the inputs were read, in their order. If they are of type
+            float32, distances have a larger tolerance.
         is_directed: Whether the order of a pair has a meaning. Otherwise i < j in every pair.
 
     Raises:

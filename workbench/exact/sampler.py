@@ -40,7 +40,7 @@ _WORD_BITS = 16  # Random bits that are drawn at a time.
 _SEARCH_BITS = 48  # Bits of a draw that is settled by the search among all boundaries.
 _MIN_TABLE_BITS = 8  # The cell table of a law has at least 2^8 entries.
 _DRAWS_PER_CHUNK = 1 << 16  # The temporary arrays of a chunk stay small.
-_MIN_ALIAS_OUTCOMES = 1 << 12  # From more outcomes on an alias table is faster, once it is made.
+_MIN_ALIAS_OUTCOMES = 1 << 12  # For more outcomes, an alias table that exists is faster.
 _MAX_TABLE_CELLS = 1 << 20  # All tables together stay within the cache of a processor.
 _MAX_LAWS = 1 << _WORD_BITS  # The number of a law must fit above the bits of the search.
 
@@ -84,14 +84,14 @@ class Sampler:
 
     @cached_property
     def _boundaries(self) -> list[list[int]]:
-        """Return ⌊C 2^48 / T⌋ of every law."""
+        """Return the boundaries ⌊C 2^48 / T⌋ of every law, for its sums C below T."""
         return [_scale_inner_sums(sums) for sums in self.cumulative_sums]
 
     @cached_property
     def floors(self) -> Words:
-        """Return the boundaries ⌊C 2^48 / T⌋ of all laws in one sorted array.
+        """Return the boundaries ⌊C 2^48 / T⌋ of all laws in one sorted array, for a binary search.
 
-        The leading 16 bits of an entry are the number of its law.
+        An entry is the number of its law (leading 16 bits), followed by the boundary (48 bits).
         """
         numbered = []
         for law, boundaries in enumerate(self._boundaries):

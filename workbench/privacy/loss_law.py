@@ -155,7 +155,7 @@ class PrivacyLossLaw:
 
         coefficients = [int(mass) for mass in masses.coeffs()]
         low_count, low_mass = _count_light_masses(coefficients)
-        falling = coefficients[: low_count - 1 if low_count else None : -1]
+        falling = coefficients[low_count:][::-1]
         high_count, high_mass = _count_light_masses(falling)
         remaining = masses.truncate(len(coefficients) - high_count).right_shift(low_count)
         if self.is_upper:
@@ -169,19 +169,22 @@ class PrivacyLossLaw:
             cut_runs=cut_runs,
         )
 
-    def _bound_cut_shift(self, share: Fraction) -> RationalPair:
+    def _bound_cut_shift(self, lost_mass: Fraction) -> RationalPair:
         """Return the shift s of ε and the mass η of the rule for cut atoms in the module header.
 
         Args:
-            share: The chosen η in (0, 1).
+            lost_mass: The chosen η in (0, 1).
+
+        Returns:
+            (s, η), or (0, 0) if no atoms were cut.
         """
         from flint import ctx
 
         if not self.cut_runs:
             return ZERO, ZERO
         with ctx.workprec(64):
-            tail = (-make_ball(share).log() * self.cut_runs / 2).sqrt()
-        return self.step * ball_ends(tail)[1] + self.cut_runs * self.step**2 / 8, share
+            tail = (-make_ball(lost_mass).log() * self.cut_runs / 2).sqrt()
+        return self.step * ball_ends(tail)[1] + self.cut_runs * self.step**2 / 8, lost_mass
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return an upper or lower bound on δ, depending on the side of the law, in [0, 1].
@@ -193,8 +196,8 @@ class PrivacyLossLaw:
         if not unshifted or not self.cut_runs or not self.masses(1):
             return unshifted
         # η is at most a thousandth of δ, so that subtracting it hardly weakens the bound.
-        lost_share = unshifted * max(1 - unshifted, Fraction(1, 10**12)) / 1000
-        shift, lost_mass = self._bound_cut_shift(lost_share)
+        max_lost_mass = unshifted * max(1 - unshifted, Fraction(1, 10**12)) / 1000
+        shift, lost_mass = self._bound_cut_shift(max_lost_mass)
         return max(ZERO, self._unshifted_delta(epsilon + shift) - lost_mass)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
@@ -263,6 +266,7 @@ class PrivacyLossLaw:
             allowed = make_ball(allowed_units)
             allowed_floor = math.floor(allowed_units)
             for k, mass_beyond, tilted_mass in self._iter_falling_losses():
+                # A comparison of balls is true only if it is certain.
                 if mass_beyond > allowed_floor and not arb(mass_beyond) - tilted_mass <= allowed:
                     offset = ((arb(mass_beyond) - allowed) / tilted_mass).log()
                     low, high = ball_ends(offset)

@@ -50,8 +50,9 @@ class Edges:
     """The ordered pairs of neighbours, and the ε of each pair.
 
     Attributes:
-        pairs: ordered pairs (y, y'): row y is bounded by e^ε times row y'. None: all pairs.
-        epsilons: one ε for each pair. One alone if pairs is None.
+        pairs: ordered pairs (y, y') of inputs: K[y,o] <= e^ε K[y',o] for every output o. None: all
+            ordered pairs.
+        epsilons: one ε for each pair. If `pairs` is None, a single ε for all.
     """
 
     pairs: Sequence[Pair] | None
@@ -183,10 +184,10 @@ def repair_integer_rows(
     Args:
         K: channel in integers, all rows of one sum, shape (k, m).
         edges: ordered pairs of neighbours with their ε.
-        delta: δ of the hockey sticks. If it is 0, all ratios hold.
+        delta: δ of the hockey sticks. If it is 0, all ratios hold. It is not used with `is_exempt`.
         output: output that is added to where rows need more mass.
-        is_exempt: for a notion that bounds the mass above the ratio: where the ratio may be
-            violated, shape (pairs, m).
+        is_exempt: whether the ratio of a pair may be violated at an output, as PDP allows, shape
+            (pairs, m). None: nowhere.
 
     Returns:
         Integers of shape (k, m), all rows of one sum.
@@ -258,8 +259,10 @@ def find_best_constant_output(losses: LossTable, prior: Prior) -> int:
 def mix_within_max_loss(
     K: Integers, losses: LossTable, prior: Prior, max_loss: Fraction
 ) -> Integers:
-    """Return a channel whose loss is at most a limit, by mixing with the best output of every
-    input.
+    """Mix a channel with the best output of every input, so that its loss is at most a limit.
+
+    It is used instead of `repair_integer_rows` if a request limits the loss and asks for the
+    smallest budget. The audit then computes the budget of the mixture.
 
     Args:
         K: channel in integers, all rows of one sum, shape (k, m).

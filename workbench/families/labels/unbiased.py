@@ -37,8 +37,8 @@ _MAX_CERTIFICATE_MASSES = 4_000_000
 _OPTIMAL_GAP = 1e-7
 # If the gap is a larger share of the loss than this, the design raises NotProven.
 _PROVEN_GAP = 2e-3
-# The optimum is expected to have this many outputs for every label. The size of the certificate is
-# checked with this number before the program is solved.
+# The optimum is expected to have this many times as many outputs as labels. The size of the
+# certificate is checked with this number before the program is solved.
 _OUTPUTS_PER_LABEL = 3
 # Losses below this are treated as this in relative gaps.
 _MIN_LOSS = 1e-300
@@ -159,13 +159,15 @@ class UnbiasedProblem(RandomizerProblem):
                 )
                 point = find_unbiased_optimum(search, question.values, question.prior)
             # If the search ended within its time limit, the size of the exact channel decides.
-            is_too_large = question.k * point.t.size > _MAX_CERTIFICATE_MASSES
+            interval_count = point.t.size
+            is_too_large = question.k * interval_count > _MAX_CERTIFICATE_MASSES
             if not (self.deadline.has_passed and request.wants_certificate and is_too_large):
                 return point
             bound = max(0.0, point.bound)
         except NoPoint as failure:
             if not self.deadline.has_passed:
-                # A solver that calls the program infeasible is wrong, for the stated reason.
+                # The program is always feasible (randomized response is a point), so an answer
+                # "infeasible" is an error of the solver.
                 raise_no_point(
                     failure.solution,
                     None,

@@ -127,7 +127,14 @@ class _Quantizer(Family):
             help="Density of the inputs: uniform, normal:MU,SIGMA (clipped to the inputs) or "
             "parts:W,W,... (weights of equal parts).",
         ),
-        Option("method", choice_reader(*METHODS), "exact", "Method: exact, optm, product or mvu."),
+        Option(
+            "method",
+            choice_reader(*METHODS),
+            "exact",
+            "Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024), "
+            "product (the best mechanism of the kind of optm, proven) or mvu (of Chaudhuri et al. "
+            "2022).",
+        ),
         Option(
             "knots",
             integer_reader(0, 2001),
@@ -144,8 +151,8 @@ class _Quantizer(Family):
         Option(
             "metric",
             choice_reader(*METRICS),
-            help="Distance of metric privacy, in which ε is per unit of distance: absolute or "
-            "squared. Default: no distance.",
+            help="Distance of two inputs: absolute or squared. Their budget is then ε times this "
+            "distance (metric privacy). Default: ε for every two inputs.",
         ),
         Option(
             "reach",

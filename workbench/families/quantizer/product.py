@@ -177,13 +177,17 @@ def solve_product_optimum(
     shape = make_two_bin_shape(bins, question.density)
     solver = ProgramSolver(question)
     search = _ProductSearch(shape, question, solver)
-    # OPTM's selection is a product, so it is a first mechanism.
+    # The selection of OPTM is a product, so it gives a first mechanism and a first upper bound.
     width = list_slice_widths(question.epsilon)[0]
     optm_answer = solve_optm(bins, question, width=width, solver=solver)
     if optm_answer is not None and optm_answer.solution.x is not None:
         search.try_point(optm_answer.solution.x)
-    search.try_selection(make_rqm_selections(shape, 0))
-    search.add_box({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded_vectors})
+    search.try_selection(make_rqm_selections(shape, q=0))  # Two-point randomized response.
+    # The first box contains all selections: every probability is in [0, 1].
+    first_box = {}
+    for side, length in shape.bounded_vectors:
+        first_box[side, length] = (np.zeros(length), np.ones(length))
+    search.add_box(first_box)
     search.run(nodes)
     solver.close()
     best = search.best

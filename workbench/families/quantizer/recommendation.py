@@ -82,6 +82,7 @@ def _make_quantizer_candidate(query: Query, name: str, levels: int) -> Candidate
     real_range = query.range_query
     options: dict[str, Any] = {"levels": levels, "range": (real_range.low, real_range.high)}
     text = f"unbiased; {format_bits(levels)} a message; pure, δ unused"
+    # Without a prior, the quantizer is designed for uniform answers all the same.
     if real_range.weights is None:
         text += "; optimal" if levels == 2 else "; the best found"
         text += " for uniform answers"
@@ -97,6 +98,7 @@ def _make_quantizer_candidate(query: Query, name: str, levels: int) -> Candidate
     candidate = Candidate.from_request(
         name, text, make_request, query.time, partial(_make_quantizer_value, query)
     )
+    # Two outputs have a closed form, so this candidate is computed with the fast ones.
     return replace(candidate, uses_solver=levels > 2)
 
 

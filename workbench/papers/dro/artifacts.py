@@ -27,13 +27,13 @@ implies an interval of O, and with Table 5 one of BLB:
     O = BUB/(1 + T4/100) if that is >= 1, else BUB - T4/100        BLB = O - T5/100 max(O, 1)
 
 The interval of BLB shows how many terms their BLB has. The closed form is a geometric sum
-(`geng_formula`), which ends when the sum reaches 1/2. Their published code (data_independent.cpp)
-sums while the sum stays up to 1/2, which gives one term fewer. If the sum is exactly 1/2, at δ =
-1/2, rounding decides, and there is one term more.
+(`geng_formula`). Its last term is the one with which the sum reaches 1/2. Their published code
+(data_independent.cpp) leaves this term out, because it adds a term only if the sum stays at most
+1/2. If the sum is exactly 1/2, at δ = 1/2, rounding decides, and there is one term more.
 
-In that code both bounds are losses of the same masses on cells of width β with an end at 0. One
-bound uses the middles of the cells, the other the ends nearest to 0. They differ by β/2, and O is
-the loss of the mechanism minus β/4.
+Their O may be below every loss. In their code both bounds are losses of the same masses on cells of
+width β with an end at 0. One bound uses the middles of the cells, the other the ends nearest to 0.
+They differ by β/2, so the midpoint O is the loss of their mechanism (the middles) minus β/4.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ _MAX_SMALL_EPSILON = 2
 _HALF_UNIT = 0.005  # Half a unit of the last printed digit, in percent.
 
 # The tolerance of a cell is half the gap of the paper's bounds times this factor, plus the margin.
-# The factor covers that max(O, 1) is theirs or ours. The margin, in percent, covers rounding.
+# The factor is needed because the gap is relative to max(O, 1), and their O and ours differ by up
+# to 1 %. The margin, in percent, covers rounding.
 _UNIT_FACTOR = 1.02
 _ROUNDING_MARGIN = 0.01
 

@@ -113,11 +113,12 @@ def check_assumption4() -> Record:
     """Check Assumption 4 and the optimal bins for the Poisson deviance and the Poisson loss.
 
     Returns:
-        loss_at_10, loss_at_20: the Poisson loss of the output 10 for these labels.
+        loss_at_10, loss_at_20: the Poisson loss of the output 10 for the labels 10 and 20.
         shift_spread: by how much deviance - loss varies over outputs for one label.
         min_deviance: the smallest deviance.
-        max_turns: by how much the number of turns grows at most from one label to the next, where
-            the turns of a label are the changes of direction of its deviances (each counts 2).
+        max_turns: the largest increase of the number of turns from one label to the next. The turns
+            of a label are the changes of direction of its deviances over the outputs (each counts
+            2).
         has_same_bins: whether both losses have the same optimal bins.
     """
     loss = parse_loss("poisson")
@@ -146,7 +147,7 @@ def project_negative_counts() -> Record:
 
     Returns:
         kept_sum: the sum of the counts after negative ones are set to 0. shares: the projection.
-        max_deviation: the largest distance of a share from 1/3.
+        max_deviation: the largest distance of a share from 1/3, the uniform probability.
     """
     counts = np.array([-1.0, -2.0, -0.5])
     shares = project_counts(counts)

@@ -6,7 +6,8 @@ from it. A new table is a function here and an entry there. Equation, theorem, t
 numbers are the paper's.
 
 Words: a law is a probability distribution, and PDP is probabilistic DP. A closed form gives the
-optimum without a solver. A baseline is a published mechanism that is compared with the optimum.
+optimum without a solver. In column names, "law" stands for the closed form. A baseline is a
+published mechanism that is compared with the optimum.
 
 Notation: answers are 0..n, and noise is added modulo N = n + 1. f is the law of the noise η. M is
 the set of differences between neighbouring answers: one difference μ, or 1..μ̄. The error rate is
@@ -18,7 +19,7 @@ the set of differences between neighbouring answers: one difference μ, or 1..μ
 It is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']
 (`workbench.privacy.curve`). An argument of type `Grid` is a number, a list of numbers, or a text
 such as "0.1:4:40" (`workbench.data.parameter_grid`). `**question` stands for the arguments of
-`ModuloNoise`. Differences are one-sided unless they contain directed=False.
+`ModuloNoise`. Differences are one-sided (μ without -μ) unless directed=False is among them.
 
 The paper does not state M for Figs. 5-8. We use M = {1}, because the paper's M is one-sided, and
 M = {-1, 1} for the curves that the paper calls symmetric. The paper compares with a "discrete count
@@ -507,7 +508,7 @@ def fit_least_baseline(family: str, n: int, epsilon: Grid, delta: float) -> pd.D
     """Return the errors of a baseline at its smallest (ε, δ)-PDP parameter, for every ε.
 
     Args:
-        family: The name of a published mechanism of the family modulo.
+        family: The name of a published mechanism for questions `ModuloNoise`, such as "geometric".
         n: The largest answer. Neighbouring answers differ by 1.
         epsilon: The values of ε, > 0.
         delta: The δ of the budget, in [0, 1].
