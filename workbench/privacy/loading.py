@@ -245,12 +245,13 @@ def _read_csv_contents(text: str) -> FileContents:
     """Read a table of a law or of numbers from CSV. Raises CorruptFile, InvalidRequest."""
     lines = list_lines(text)
     for separator in ",;\t" if lines else "":
+        heads: list[str] = []
         # With a wrong separator a quote may end inside a cell, which raises CorruptFile.
         with suppress(CorruptFile):
             heads = split_cells(*lines[0], separator)
-            if is_law_table(heads):
-                rows = [split_cells(*line, separator) for line in lines[1:]]
-                return FileContents(read_law_table(heads, rows))
+        if is_law_table(heads):
+            rows = [split_cells(*line, separator) for line in lines[1:]]
+            return FileContents(read_law_table(heads, rows))
     return _contents_of_table(read_number_table(lines))
 
 
