@@ -18,26 +18,30 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import compute_expected_error
 from workbench.questions.density import normal_density
 
-# Names of the mechanisms with finitely many inputs.
+# Names of the mechanisms with finitely many inputs, and so with exact sums.
 FINITE_CASES = [
     name
     for name, case in CASES.items()
     if case.mechanism.inputs is not None and not can_publish_reals(case.mechanism)
 ]
 # Losses as functions of the output minus the input.
-LOSS_BY_NAME = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
+LOSS_BY_NAME = {
+    "absolute": abs,
+    "squared": lambda error: error * error,
+    "error-rate": lambda error: int(error != 0),
+}
 
 
 @pytest.mark.parametrize("loss", LOSS_BY_NAME)
 @pytest.mark.parametrize("name", [name for name in FINITE_CASES if name != "vector noise"])
 def test_the_loss_of_finitely_many_inputs_equals_an_explicit_sum(name: str, loss: str) -> None:
     mechanism = CASES[name].mechanism
-    outputs = [Fraction(o) for o in np.asarray(mechanism.outputs).tolist()]
+    outputs = [Fraction(output) for output in np.asarray(mechanism.outputs).tolist()]
     inputs = np.asarray(mechanism.inputs).tolist()
     losses = [
         sum(
-            p * LOSS_BY_NAME[loss](o - Fraction(x))
-            for o, p in zip(outputs, (mechanism.law(x)), strict=True)
+            p * LOSS_BY_NAME[loss](output - Fraction(x))
+            for output, p in zip(outputs, mechanism.law(x), strict=True)
         )
         for x in inputs
     ]
@@ -79,59 +83,87 @@ def make_jumping_law() -> PiecewiseAffine:
     )
 
 
-@pytest.mark.parametrize("loss", ["absolute", "squared"])
-@pytest.mark.parametrize(
-    "mechanism", [rqm("-2,-0.5,0.5,2", "0.3"), make_jumping_law()], ids=["rqm", "jumps"]
+RQM = rqm("-2,-0.5,0.5,2", "0.3")  # Its inputs are [-1, 1].
+each_real_loss = pytest.mark.parametrize("loss", ["absolute", "squared"])
+each_real_mechanism = pytest.mark.parametrize(
+    "mechanism", [RQM, make_jumping_law()], ids=["rqm", "jumps"]
 )
-def test_the_loss_on_real_inputs_equals_a_numerical_integral(
+
+
+def sum_loss(mechanism: PiecewiseAffine, loss: str, x: Fraction) -> Fraction:
+    """Return the expected loss at the input x, as a sum over the outputs."""
+    return sum(
+        (
+            p * LOSS_BY_NAME[loss](output - x)
+            for p, output in zip(mechanism.law(x), mechanism.bins, strict=True)
+        ),
+        Fraction(0),
+    )
+
+
+def list_inputs(mechanism: PiecewiseAffine, count: int) -> list[Fraction]:
+    """Return equally spaced inputs from the first knot to the last one."""
+    low, high = mechanism.knots[0], mechanism.knots[-1]
+    return [low + (high - low) * Fraction(k, count - 1) for k in range(count)]
+
+
+@each_real_loss
+@each_real_mechanism
+def test_the_losses_on_real_inputs_are_close_to_those_on_a_fine_grid(
     mechanism: PiecewiseAffine, loss: str
 ) -> None:
-    low, high = mechanism.knots[0], mechanism.knots[-1]
-    grid = [low + (high - low) * Fraction(k, 700) for k in range(701)]
-    errors = [
-        sum(
-            p * LOSS_BY_NAME[loss](b - x)
-            for p, b in zip(mechanism.law(x), mechanism.bins, strict=True)
-        )
-        for x in grid
-    ]
+    losses = [sum_loss(mechanism, loss, x) for x in list_inputs(mechanism, 701)]
     error = compute_expected_error(mechanism, loss)
     assert isinstance(error.mean_error, Fraction)
-    assert max(errors) <= error.worst_error <= max(errors) + Fraction(1, 50)
-    assert float(error.mean_error) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
-    assert compute_expected_error(
-        mechanism, loss, [float(x) for x in grid[::100]]
-    ).mean_error == pytest.approx(
-        float(np.mean(mechanism.error_at([float(x) for x in grid[::100]], loss))), rel=1e-12
-    )
-    at_knots = compute_expected_error(
-        mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)
-    ).mean_error
-    # At a jump the law is the limit from the right. At the last knot it is that from the left.
-    laws = [mechanism.law(x) for x in mechanism.knots[1:]]
-    sums = [
-        sum(p * LOSS_BY_NAME[loss](b - x) for p, b in zip(law, mechanism.bins, strict=True))
-        for law, x in zip(laws, mechanism.knots[1:], strict=True)
-    ]
-    assert at_knots == sum(sums) / len(sums)
-    if low == -high:
-        assert float(error.mean_error) == pytest.approx(mechanism.expected_loss(loss), rel=1e-12)
-        clipped = compute_expected_error(mechanism, loss, "normal:0.5,0.1")
-        assert clipped.mean_error == pytest.approx(
-            mechanism.expected_loss(loss, normal_density(0.5, 0.1)), rel=1e-9
-        )
+    assert float(error.mean_error) == pytest.approx(float(sum(losses)) / 701, abs=1e-2)
+    assert max(losses) <= error.worst_error <= max(losses) + Fraction(1, 50)
+
+
+@each_real_loss
+@each_real_mechanism
+def test_the_loss_for_a_column_of_numbers_is_the_mean_of_the_losses_at_them(
+    mechanism: PiecewiseAffine, loss: str
+) -> None:
+    column = [float(x) for x in list_inputs(mechanism, 8)]
+    error = compute_expected_error(mechanism, loss, column)
+    expected_mean = float(np.mean(mechanism.error_at(column, loss)))
+    assert error.mean_error == pytest.approx(expected_mean, rel=1e-12)
+
+
+@each_real_loss
+@each_real_mechanism
+def test_the_loss_at_knots_is_an_exact_sum(mechanism: PiecewiseAffine, loss: str) -> None:
+    """At a jump the law is the limit from the right. At the last knot it is that from the left."""
+    knots = mechanism.knots[1:]
+    error = compute_expected_error(mechanism, loss, dict.fromkeys(knots, 1))
+    assert error.mean_error == sum(sum_loss(mechanism, loss, x) for x in knots) / len(knots)
+
+
+@each_real_loss
+def test_the_mean_loss_on_real_inputs_equals_the_integral_over_their_density(loss: str) -> None:
+    uniform_error = compute_expected_error(RQM, loss)
+    assert float(uniform_error.mean_error) == pytest.approx(RQM.expected_loss(loss), rel=1e-12)
+    normal_error = compute_expected_error(RQM, loss, "normal:0.5,0.1")
+    expected_loss = RQM.expected_loss(loss, normal_density(0.5, 0.1))
+    assert normal_error.mean_error == pytest.approx(expected_loss, rel=1e-9)
 
 
 def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
     mechanism = CASES["Poisson binomial"].mechanism
+    assert compute_expected_error(mechanism, "squared").worst_error is None
+
+
+def test_the_squared_loss_of_the_poisson_binomial_mechanism_is_its_variance() -> None:
+    """At the input x it draws a count with success probability p = 1/2 + θ x from n = 3 trials. The
+    output is unbiased, and a unit of the input is θ n counts. So the loss is n p (1 - p) / (θ n)².
+    """
+    mechanism = CASES["Poisson binomial"].mechanism
+    theta = mechanism.theta
+    p = Fraction(1, 2) + theta * Fraction(1, 2)
     error = compute_expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
-    p = Fraction(1, 2) + mechanism.theta / 2
-    # The variance of a binomial with n = 3, in units of (θ n)².
-    assert error.mean_error == p * (1 - p) / 3 / mechanism.theta**2
-    assert error.worst_error is None
-    assert compute_expected_error(mechanism, "squared").mean_error == pytest.approx(
-        mechanism.mse(), rel=1e-12
-    )
+    assert error.mean_error == 3 * p * (1 - p) / (theta * 3) ** 2
+    uniform_error = compute_expected_error(mechanism, "squared")
+    assert uniform_error.mean_error == pytest.approx(mechanism.mse(), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", CASES)
