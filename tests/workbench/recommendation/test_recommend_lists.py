@@ -114,7 +114,14 @@ def solve_clamped_noise(
     falls by the factor e^-ε every `reach` steps. The masses of both tails are variables, with the
     loss of the clamped ends.
 
-    loss: function of output and answer; prior: weights of the answers 0..last.
+    Args:
+        last: largest answer; the answers are 0..last.
+        reach: largest difference of neighbours.
+        loss: function of an output and an answer.
+        prior: probabilities of the answers, shape (last + 1,).
+        epsilon: ε.
+        delta: δ. If it is 0, pure noise is found.
+        largest_noise: the largest noise value whose mass is a variable of its own.
     """
     noise = np.arange(-largest_noise, largest_noise + 1)
     noise_losses = []
@@ -267,8 +274,10 @@ def test_the_clamped_noise_of_a_random_query_agrees_with_a_plain_program(
     delta = query.delta if query.delta > 1e-6 else 0
     largest_noise = 2 * last
     if delta:
-        support = math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon
-        largest_noise += query.reach * (3 + math.ceil(support))
+        # Truncated Laplace noise is (ε, δ)-private. Its largest value is this many times the
+        # largest difference of neighbours, so noise of about this size is nearly optimal.
+        truncated_laplace_end = math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon
+        largest_noise += query.reach * (3 + math.ceil(truncated_laplace_end))
     loss = LOSSES[query.loss]
     upper_bound = solve_clamped_noise(
         last,
@@ -471,12 +480,20 @@ def test_an_interrupt_keeps_the_rows_that_were_reported():
 
 
 def test_optimal_clamped_noise_may_publish_the_lowest_answer_with_probability_1_minus_delta():
-    """The answer itself is published with probability δ. The prior of the lowest answer is 9/27."""
-    query = {"answers": [45, 5, 25, 40, 20, 30], "prior": [2, 9, 5, 1, 9, 1], "neighbours": "all"}
+    """The answer itself is published with probability δ. So the output is wrong with probability
+    1 - δ if the answer is not the lowest one, 5.
+    """
     (row,) = wb.recommend(
-        **query, loss="error-rate", epsilon="0.1", delta="1e-5", only="integer noise, clamped"
+        answers=[45, 5, 25, 40, 20, 30],
+        prior=[2, 9, 5, 1, 9, 1],
+        neighbours="all",
+        loss="error-rate",
+        epsilon="0.1",
+        delta="1e-5",
+        only="integer noise, clamped",
     )
-    assert row["objective"] == pytest.approx(18 / 27 * (1 - 1e-5), rel=1e-9)
+    prior_of_other_answers = (2 + 5 + 1 + 9 + 1) / 27
+    assert row["objective"] == pytest.approx(prior_of_other_answers * (1 - 1e-5), rel=1e-9)
     assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
     assert row["certified"]
 

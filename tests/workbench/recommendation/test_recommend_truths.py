@@ -57,7 +57,7 @@ def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(error: Except
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
     request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
     with pytest.raises(type(error)) as raised:
-        _search_least_value(design_at, request, Fraction(0), "epsilon")
+        _search_least_value(design_at, request, least=Fraction(0), name="epsilon")
     assert raised.value.bound is None
 
 
@@ -74,7 +74,7 @@ def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(design.objective) * 2)
     request = Request(question=question, claim=Claim("dp", Fraction(2)), aim=aim, how=How())
     with pytest.raises(NotProven) as raised:
-        _search_least_value(design_at, request, Fraction(0), "epsilon")
+        _search_least_value(design_at, request, least=Fraction(0), name="epsilon")
     assert raised.value.design.objective == 2
     assert raised.value.bound == 0
 
@@ -237,7 +237,7 @@ def test_a_biased_class_is_never_recommended_for_averages():
         "rmse": 0.1,
     }
     candidates = [Candidate("channel on a grid")]
-    sentences = [*describe_range_query(query, [biased_row], candidates, {})]
+    sentences = [*describe_range_query(query, [biased_row], candidates, mechanisms={})]
     assert not [sentence for sentence in sentences if "averaged" in sentence]
     assert "2.5 stays in every average" in sentences[0]
 
@@ -329,7 +329,7 @@ def test_a_class_that_shows_a_mechanism_of_another_class_is_named_as_stopped():
         "rmse": 2.0,
         "notes": f"unbiased; {STOPPED_NOTE}; {BORROWED_NOTE} staircase (pure)",
     }
-    sentences = [*describe_range_query(query, [row], [Candidate("real noise")], {})]
+    sentences = [*describe_range_query(query, [row], [Candidate("real noise")], mechanisms={})]
     (sentence,) = [text for text in sentences if "time limit of 3 seconds" in text]
     assert "real noise" in sentence
 
@@ -426,12 +426,17 @@ def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
 # Time limits and sizes.
 
 
+def make_staircase_noise(question: RealNoise, epsilon: Fraction, steps: int) -> AdditiveRealNoise:
+    """Return staircase noise that is private at ε, with a number of steps per sensitivity."""
+    ratio = bound_inverse_exponential(epsilon)
+    law = build_staircase_law(ratio, reach=steps, inner=steps // 2)
+    return AdditiveRealNoise(question, steps, law)
+
+
 def test_exact_losses_end_at_the_time_limit():
     """A limit of -1 seconds has passed at the start."""
     question = RealNoise(Fraction(1, 10), clamp=(0, 10))
-    noise = AdditiveRealNoise(
-        question, 8, build_staircase_law(bound_inverse_exponential(Fraction(1)), 8, 3)
-    )
+    noise = make_staircase_noise(question, Fraction(1), steps=8)
     assert noise.clamped_loss("squared") > 0
     with limit_time(-1), pytest.raises(OutOfTime):
         noise.clamped_loss("squared")
@@ -441,9 +446,7 @@ def test_exact_losses_end_at_the_time_limit():
 
 def test_an_exact_loss_with_too_many_digits_is_refused():
     question = RealNoise(Fraction(1, 2), clamp=(0, 10**6))
-    noise = AdditiveRealNoise(
-        question, 64, build_staircase_law(bound_inverse_exponential(Fraction(1, 10)), 64, 33)
-    )
+    noise = make_staircase_noise(question, Fraction(1, 10), steps=64)
     with pytest.raises(NotCertified, match="bits"):
         noise.clamped_loss("squared")
 
