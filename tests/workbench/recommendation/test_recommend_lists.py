@@ -49,7 +49,11 @@ def solve_program(
 ) -> float:
     """Return the smallest objective with rows <= limits and all equations equal to 1.
 
-    upper_rows: column -> coefficient, for each row; equations: coefficients. Variables are >= 0.
+    Args:
+        objective: cost of each variable. Variables are >= 0.
+        upper_rows: column -> coefficient, for each row.
+        upper_limits: the limit of each row.
+        equations: matrix with a row for each equation.
     """
     upper_matrix = sp.lil_array((len(upper_rows), len(objective)))
     for index, row in enumerate(upper_rows):
