@@ -8,11 +8,6 @@ g(u) = E c(min(|η|, u)) is the expected loss if errors are cut off at u. The ta
 S(u) = Pr[|η| > u] is affine on every cell, so
 
     g(u) = ∫_0^u p h^(p-1) S(h) dh,        of degree p + 1 on every cell;        G(u) = ∫_0^u g
-
-The weights of a geometric tail need more bits with every period. On ranges of very many periods S
-is replaced by a constant from the point on where it is below 2^-256. S falls, so g and G are then
-upper bounds, which exceed the exact values by less than 2^-256 times p R^p and p R^(p+1) on a range
-of width R.
 """
 
 from __future__ import annotations
@@ -31,18 +26,7 @@ Polynomial = list[Fraction]  # The coefficients of 1, u, u², ...
 # An interval in which the slope changes its sign is divided into this many parts, and the maximum
 # is located to one of them.
 _BISECTION_PARTS = 1 << 40
-# If weights need more bits, g is an upper bound: S is constant where it is below 2^-256.
-_MAX_EXACT_BITS = 1 << 14
-_TAIL_BITS = 256
 _MAX_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
-
-
-def _find_small_tail(law: Any) -> int:
-    """Return a cell of a law with a geometric tail beyond which its mass is below 2^-256."""
-    fall_bits = max(-math.log2(law.ratio), math.ulp(1.0))
-    # The weights of a block and of all later ones are at most ratio^blocks of the total.
-    blocks = math.ceil(_TAIL_BITS / fall_bits) + 1
-    return int(max(-law.first, law.last) + blocks * law.period)
 
 
 class CutNoise:
@@ -66,10 +50,7 @@ class CutNoise:
         total = noise.total
         last_cell = math.ceil(max_distance / beta) + 1
         if law.ratio:
-            block_bits = law.ratio.denominator.bit_length()
-            if last_cell // law.period * block_bits > _MAX_EXACT_BITS:
-                last_cell = min(last_cell, _find_small_tail(law))
-            bits = last_cell // law.period * block_bits
+            bits = last_cell // law.period * law.ratio.denominator.bit_length()
             if bits > _MAX_BITS:
                 raise NotCertified(
                     f"Its exact loss on a range of this width needs numbers of {bits} bits, "

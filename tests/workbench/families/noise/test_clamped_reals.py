@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.mechanisms import cut_noise
 from workbench.privacy.expected_error import compute_expected_error
 
 # Noise on 7 cells of width 1/2, with an atom at 0, that is not clamped.
@@ -148,25 +147,3 @@ def test_frontier_of_clamped_noise_equals_its_designs():
     designs = [wb.design(question, epsilon=epsilon, **query) for epsilon in ("0.5", "1")]
     assert [row["objective"] for row in rows] == [design.objective for design in designs]
     assert all(row["certified"] and row["bound"] is None for row in rows)
-
-
-def test_loss_of_a_long_geometric_tail_is_a_close_upper_bound(monkeypatch: pytest.MonkeyPatch):
-    """Where the tail is replaced by a constant, the loss is above the exact one, but not by more
-    than the constant times the width."""
-    question = wb.RealNoise(1, clamp="0..30")
-    mechanism = wb.design(question, epsilon=1, loss="absolute").mechanism
-    for loss, power in (("absolute", 1), ("squared", 2)):
-        exact = mechanism.clamped_loss(loss)
-        with monkeypatch.context() as patch:
-            patch.setattr(cut_noise, "_MAX_EXACT_BITS", 0)
-            patch.setattr(cut_noise, "_TAIL_BITS", 16)
-            upper = mechanism.clamped_loss(loss)
-        assert 0 < upper - exact < Fraction(power * 30**power, 2**16)
-
-
-def test_loss_on_a_range_of_thousands_of_sensitivities():
-    """The range of a mean is so wide that clamping hardly changes the loss."""
-    question = wb.RealNoise("0.0385", clamp="18..95")
-    design = wb.design(question, epsilon=1, loss="absolute")
-    plain = wb.design(wb.RealNoise("0.0385"), epsilon=1, loss="absolute")
-    assert 0.999 * plain.objective < design.objective < plain.objective
