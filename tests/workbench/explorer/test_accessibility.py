@@ -230,7 +230,7 @@ def test_typed_text_and_the_focus_survive_an_update_of_the_page(
     page.press("7")
     typed_text = page.js("document.querySelector('.inverse input').value")
     drawing_count = page.js("Number(document.querySelector('main').dataset.drawn)")
-    page.give("option-epsilon", "1.7")
+    page.set_control("option-epsilon", "1.7")
     page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawing_count}")
     assert page.js("document.activeElement.closest('.inverse') !== null")
     assert page.js("document.activeElement.value") == typed_text

@@ -69,7 +69,7 @@ def open_explorer(
         state: family and options of the address. None: none.
         size: width and height of the window in pixels.
     """
-    page = browser.open("about:blank", wait=False, **size)
+    page = browser.open("about:blank", load=False, **size)
     store_view = (
         "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
     )
@@ -216,7 +216,7 @@ def test_an_exported_page_shows_the_certified_design_without_a_network(
     allow_downloads(browser, folder)
     page.click("Export page")
     wait_for_files([export_path])
-    copy = browser.open("about:blank", wait=False)
+    copy = browser.open("about:blank", load=False)
     copy.call(
         "Network.emulateNetworkConditions",
         offline=True,
@@ -237,7 +237,7 @@ def test_an_exported_page_shows_the_certified_design_without_a_network(
         assert step["objective"] == pytest.approx(
             design_by_api("modulo", step["given"], "audit").objective, rel=HOT_START_TOLERANCE
         )
-    copy.give("step", "0", "input")
+    copy.set_control("step", "0", "input")
     first_step = min(export["steps"], key=lambda step: step["hot"]["epsilon"])
     assert float(copy.js(SHOWN_LOSS)) == pytest.approx(
         first_step["objective"], rel=HOT_START_TOLERANCE
@@ -248,7 +248,7 @@ def test_an_exported_page_shows_the_certified_design_without_a_network(
 
 def test_another_family_is_shown_when_it_is_selected(browser: Chromium, server: Server) -> None:
     page = open_settled(browser, server, NOISE_STATE)
-    page.give("family", "quantizer")
+    page.set_control("family", "quantizer")
     page.wait("window.view.heading.startsWith('Unbiased quantizer')")
     check_clean(page)
 
@@ -286,7 +286,7 @@ def test_a_preliminary_design_says_so_until_it_is_certified(
     page = open_settled(browser, server, NOISE_STATE)
     page.js(MAKE_DESIGNS_PRELIMINARY)
     page.js(RECORD_DRAWINGS)
-    page.give("option-epsilon", "1.4")
+    page.set_control("option-epsilon", "1.4")
     page.wait("window.drawings.some(([, , isProven]) => isProven)")
     *open_drawings, (proven_loss, *proven_badges) = page.js(
         "window.drawings.slice(0, 1 + window.drawings.findIndex(([, , isProven]) => isProven))"
@@ -345,7 +345,7 @@ def test_a_page_of_a_stopped_server_shows_an_error(browser: Chromium) -> None:
         page = open_settled(browser, server, {"family": "modulo"})
         server.shutdown()
         thread.join()
-    page.give("option-epsilon", "2")
+    page.set_control("option-epsilon", "2")
     page.wait(HAS_ERROR)
     assert "server" in page.js(STATUS_TEXT)
 
@@ -355,12 +355,12 @@ def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(
 ) -> None:
     page = open_settled(browser, server, NOISE_STATE)
     loss_text = page.js(SHOWN_LOSS)
-    page.give("option-epsilon", "abc")
+    page.set_control("option-epsilon", "abc")
     page.wait("document.querySelector('#option-epsilon[aria-invalid=true]')")
     assert "must be" in page.js("document.getElementById('option-epsilon-error').textContent")
     assert page.js(SHOWN_LOSS) == loss_text
     assert page.js("document.querySelector('.hero .stale') !== null")
-    page.give("option-epsilon", "1.5")
+    page.set_control("option-epsilon", "1.5")
     page.wait(
         "!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')"
     )
@@ -485,7 +485,7 @@ def test_the_first_page_compares_classes_and_opens_one(browser: Chromium, server
 
 def test_the_first_page_marks_invalid_fields(browser: Chromium, server: Server) -> None:
     page = open_solved_query(browser, server)
-    page.give("query-answers", "5..1")
+    page.set_control("query-answers", "5..1")
     page.wait("document.querySelector('#query-answers[aria-invalid]')")
     page.set_control("query-answers", "0..6")
     page.set_control("query-epsilon", "-1")
@@ -520,7 +520,7 @@ def test_a_notion_has_its_own_sliders_and_no_other(
     """
     state = {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"}
     page = open_settled(browser, server, state)
-    page.give("option-notion", notion)
+    page.set_control("option-notion", notion)
     page.wait(f"window.view?.given.notion === '{notion}' && {IS_PROVEN}")
     first_field = "document.querySelector('.sliders input[type=text]').id"
     assert page.js(first_field) == f"option-{parameter}"
@@ -571,7 +571,7 @@ def test_a_chart_saved_in_the_dark_theme_has_the_colours_of_paper(
 def test_pinned_designs_are_listed_and_drawn(browser: Chromium, server: Server) -> None:
     page = open_settled(browser, server, NOISE_STATE)
     page.click("Pin to compare")
-    page.give("option-epsilon", "2")
+    page.set_control("option-epsilon", "2")
     page.wait(f"window.view.given.epsilon === '2' && {IS_PROVEN}")
     page.click("Pin to compare")
     assert page.js("document.querySelectorAll('[aria-label^=Remove]').length") == 2

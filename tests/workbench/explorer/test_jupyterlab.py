@@ -77,7 +77,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_cell_shows_the_certified_design_in_jupyterlab(browser: Chromium, lab: str) -> None:
-    page = browser.open("about:blank", wait=False)
+    page = browser.open("about:blank", load=False)
     page.reach(lab)
     page.wait("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", 90)
     page.js("void window.jupyterapp.commands.execute('notebook:run-all-cells')")

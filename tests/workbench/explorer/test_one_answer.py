@@ -83,7 +83,7 @@ def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
-    page.give("query-epsilon", "2")
+    page.set_control("query-epsilon", "2")
     page.wait("window.release")
     assert page.js("document.querySelector('.lead').textContent") == "Comparing classes …"
     page.js("window.release()")

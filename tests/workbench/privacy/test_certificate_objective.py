@@ -101,7 +101,7 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
 
 def test_an_objective_of_another_mechanism_is_refused():
     assert "It proves no loss." in metric().sentences
-    with pytest.raises(wb.CorruptFile, match="expected loss must be left out"):
+    with pytest.raises(wb.CorruptFile, match="expected loss is only possible"):
         certificate_from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
     with pytest.raises(wb.CorruptFile, match="must be an expected loss"):
         certificate_from_dict(

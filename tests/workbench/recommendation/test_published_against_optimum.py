@@ -137,27 +137,26 @@ def test_the_stated_distance_holds_at_every_epsilon_between_the_compared_ones(ha
     """
     compared: list[float] = []
 
-    def measure(epsilon: Fraction) -> tuple[float, float]:
-        """Return (loss, lower bound on the optimum)."""
+    def measure(epsilon: Fraction) -> _LossAndBound:
         e = float(epsilon)
         compared.append(e)
         loss = 1.07 * math.exp(-e) + (0.05 if e == 2 else 0.0)
         if 0.1 < e < 0.3:
             loss = math.inf
-        return loss, (0.0 if e == 1 else math.exp(-e))
+        return _LossAndBound(loss, lower=0.0 if e == 1 else math.exp(-e))
 
     sentence = _describe_every_epsilon(measure, Deadline(None if has_time else 0.0))
     percent = float(sentence.split("at most ")[1].split(" %")[0])
     known = sorted(e for e in compared if not 0.1 < e < 0.3)
     for e in np.linspace(0.1, 4, 997):
-        best_loss = min(measure(Fraction(a))[0] for a in known if a <= e)
+        best_loss = min(measure(Fraction(a)).loss for a in known if a <= e)
         assert best_loss / math.exp(-e) <= 1 + percent / 100
     # Six compared ε prove little. Many prove hardly more than the largest distance at one of them.
     assert (percent < 100) == has_time
 
 
 def test_a_function_that_is_private_at_no_other_budget_is_described_so():
-    sentence = _describe_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
+    sentence = _describe_every_epsilon(lambda _: _LossAndBound(math.inf, lower=0.0), Deadline())
     assert sentence == "At other budgets it is not private, or its distance is not known."
 
 
