@@ -1,6 +1,7 @@
 # Two commands do everything on a machine with Python 3.11 or newer, pip and make:
 #   make reproduce    install, then regenerate every figure and table into results/
-#   make test         install the rest, then lint, types and tests
+#   make test         install the rest, then lint, types and the fast tests
+#   make test-all     the slow tests, which make test leaves out (browser, clusters, whole tables)
 # Others: make install (what reproduce needs), make docs (the site, into docs/_build/html),
 # make bench (ratios measured in one run), make fuzz (minutes of random files),
 # make full (reproduce with what takes longer), make check-release (wheel and sdist in empty
@@ -16,10 +17,10 @@ SOURCES_OF_VERSIONS := pyproject.toml workbench/io/tested_versions.txt
 INSTALL := $(PYTHON) tools/install.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev reproduce full test test-unpinned lint types pytest fuzz check-release bench docs clean
+.PHONY: help install install-dev reproduce full test test-all test-unpinned lint types pytest fuzz check-release bench docs clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -9
 
 install: $(READY)
 
@@ -45,7 +46,7 @@ test: lint types pytest
 test-unpinned:
 	@$(INSTALL) --extras all,dev --no-pins
 	@touch $(READY) $(READY_DEV)
-	@$(MAKE) test
+	@$(MAKE) test test-all
 
 lint: install-dev
 	@$(BIN)/ruff check .
@@ -56,7 +57,10 @@ types: install-dev
 
 # Three processes on two cores: some tests spend their time waiting.
 pytest: install-dev
-	@$(BIN)/pytest --numprocesses=3 --dist=worksteal
+	@$(BIN)/pytest --numprocesses=3 --dist=worksteal -m "not slow"
+
+test-all: install-dev
+	@$(BIN)/pytest --numprocesses=3 --dist=worksteal -m slow
 
 fuzz: install-dev
 	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done

@@ -32,9 +32,34 @@ os.environ.pop("COLUMNS", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The tests that `make test` leaves to `make test-all`, one identifier a line. Add a test that takes
+# more than a second of one core. Tests in a browser need no line.
+SLOW_TESTS_PATH = Path(__file__).with_name("slow_tests.txt")
+
 CHECKER_PATH = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
 # Notions whose claims the independent checker can verify.
 CHECKED_NOTIONS = ("pure", "dp", "pdp", "metric")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow tests with `pytest.mark.slow`.
+
+    Raises:
+        pytest.UsageError: the whole suite is collected, and a line of the list has no test.
+    """
+    slow_names = set(SLOW_TESTS_PATH.read_text("utf-8").splitlines())
+    names = set()
+    for item in items:
+        names.add(item.nodeid)
+        if item.nodeid in slow_names or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+    # Without arguments, pytest collects the configured folders.
+    is_whole_suite = {Path(name).name for name in config.args} == set(config.getini("testpaths"))
+    if is_whole_suite and not slow_names <= names:
+        raise pytest.UsageError(
+            f"every line of {SLOW_TESTS_PATH.name} must be a test. "
+            f"Got {sorted(slow_names - names)[:5]}. Correct or remove these lines."
+        )
 
 
 def _import_checker() -> ModuleType:
