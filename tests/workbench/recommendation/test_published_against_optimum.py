@@ -14,6 +14,7 @@ from workbench.recommendation.published import (
     SETTINGS,
     _bound_excess_everywhere,
     _describe_every_epsilon,
+    _LossAndBound,
     compare_setting,
     summarise_setting,
 )
