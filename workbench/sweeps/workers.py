@@ -223,18 +223,42 @@ def run_on_processes(
     suspects: list[int] = []
     deaths: Counter[int] = Counter()
     try:
-        while waiting:
-            capacity = tasks_per_process * jobs
-            yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
-        for index in suspects:
-            died: list[int] = []
-            deaths[index] = MAX_DEATHS
-            yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
-            if died:
-                yield index, None
+        with _hide_errors_of_killed_pools():
+            while waiting:
+                capacity = tasks_per_process * jobs
+                yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
+            for index in suspects:
+                died: list[int] = []
+                deaths[index] = MAX_DEATHS
+                yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
+                if died:
+                    yield index, None
     except BaseException:
-        get_executor(jobs).shutdown(wait=True, kill_workers=True)
+        with _hide_errors_of_killed_pools():
+            get_executor(jobs).shutdown(wait=True, kill_workers=True)
         raise
+
+
+@contextlib.contextmanager
+def _hide_errors_of_killed_pools() -> Iterator[None]:
+    """Do not print that the thread of a pool looked for a task that had just been removed.
+
+    After Ctrl-C the processes of a pool end on their own. Its thread may then raise KeyError or
+    ValueError.
+    """
+    show = threading.excepthook
+
+    def show_other_errors(error: threading.ExceptHookArgs) -> None:
+        """Print an error, unless the thread of a pool did not find a task."""
+        is_of_pool = error.thread is not None and error.thread.name == "ExecutorManagerThread"
+        if not (is_of_pool and issubclass(error.exc_type, (KeyError, ValueError))):
+            show(error)
+
+    threading.excepthook = show_other_errors
+    try:
+        yield
+    finally:
+        threading.excepthook = show
 
 
 def _run_in_pool(

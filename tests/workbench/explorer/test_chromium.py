@@ -308,6 +308,8 @@ def test_the_minimal_epsilon_for_a_loss_is_found(browser: Chromium, server: Serv
     page.js("void (document.querySelector('.inverse input').value = '0.4')")
     page.click("minimal epsilon")
     page.wait(f"{STATUS_TEXT}.startsWith('Minimal epsilon')")
+    # The field may get the new value after the status.
+    page.wait(f"{EPSILON_FIELD}.value !== '1.5'")
     page.wait(f"window.view.given.epsilon === {EPSILON_FIELD}.value")
     epsilon = page.js(f"{EPSILON_FIELD}.value")
     smaller_epsilon = str(float(epsilon) - 0.001)
