@@ -1,8 +1,8 @@
 # Two commands do everything on a machine with Python 3.11 or newer, pip and make:
 #   make reproduce    install, then regenerate every figure and table into results/
 #   make test         install the rest, then lint, types and the fast tests
-#   make test-all     the slow tests, which make test leaves out (browser, clusters, whole tables)
-# Others: make install (what reproduce needs), make docs (the site, into docs/_build/html),
+# Others: make test-all (the slow tests, which make test leaves out: browser, clusters, whole
+# tables), make install (what reproduce needs), make docs (the site, into docs/_build/html),
 # make bench (ratios measured in one run), make fuzz (minutes of random files),
 # make full (reproduce with what takes longer), make check-release (wheel and sdist in empty
 # environments), make test-unpinned (make test without pinned versions), make clean.
@@ -20,7 +20,7 @@ INSTALL := $(PYTHON) tools/install.py --venv $(VENV)
 .PHONY: help install install-dev reproduce full test test-all test-unpinned lint types pytest fuzz check-release bench docs clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -9
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 
 install: $(READY)
 

@@ -35,18 +35,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The tests that `make test` leaves to `make test-all`, one identifier a line. Add a test that takes
 # more than a second of one core. Tests in a browser need no line.
 SLOW_TESTS_PATH = Path(__file__).with_name("slow_tests.txt")
+_LINES_WITHOUT_TEST = pytest.StashKey[list[str]]()
 
 CHECKER_PATH = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
-# Notions whose claims the independent checker can verify.
+# The independent checker decides every claim of these notions. Tight claims of the others may stay
+# undecided.
 CHECKED_NOTIONS = ("pure", "dp", "pdp", "metric")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the slow tests with `pytest.mark.slow`.
-
-    Raises:
-        pytest.UsageError: the whole suite is collected, and a line of the list has no test.
-    """
+    """Mark the slow tests with `pytest.mark.slow`, and note which lines of the list have no test."""
     slow_names = set(SLOW_TESTS_PATH.read_text("utf-8").splitlines())
     names = set()
     for item in items:
@@ -55,11 +53,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
     # Without arguments, pytest collects the configured folders.
     is_whole_suite = {Path(name).name for name in config.args} == set(config.getini("testpaths"))
-    if is_whole_suite and not slow_names <= names:
-        raise pytest.UsageError(
-            f"every line of {SLOW_TESTS_PATH.name} must be a test. "
-            f"Got {sorted(slow_names - names)[:5]}. Correct or remove these lines."
-        )
+    config.stash[_LINES_WITHOUT_TEST] = sorted(slow_names - names) if is_whole_suite else []
+
+
+@pytest.fixture
+def lines_without_test(pytestconfig: pytest.Config) -> list[str]:
+    """Return the lines of the list of slow tests that are no test.
+
+    The list is empty if only a part of the suite was collected.
+    """
+    return pytestconfig.stash[_LINES_WITHOUT_TEST]
 
 
 def _import_checker() -> ModuleType:

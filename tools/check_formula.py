@@ -460,7 +460,7 @@ class Program:
 
         Args:
             level: a multiple of 1/q.
-            factor: a rational. The default -1 is the sign in rows such as f - e^(level ε) g <= 0.
+            factor: a rational, such as -1 in rows f - e^(level ε) g <= 0.
         """
         return [0] * int(level * self.steps) + [factor]
 
@@ -1585,13 +1585,8 @@ def prove_region(program, entry, delta, low, high):
     first, *formula_vertices = vertices
     bottom, top = map(constant_function, delta)
     if delta[0] == delta[1]:
-        value, primal, dual = formula_vertices[0]
         ensure(len(formula_vertices) == 1, "A region has more than one formula.", "false")
-        value = substitute_delta(value, bottom)
-        ensure(is_feasible or value[0], "The least violation is 0.", "false")
-        conditions = [*dual, *(substitute_delta(f, bottom) for f in primal)]
-        if not is_feasible:
-            conditions.append(value)
+        conditions, value = list_conditions_at_delta(formula_vertices[0], bottom, is_feasible)
         require_constant_signs(conditions, x, low, high)
         return [(value if is_feasible else None, bottom, bottom)]
     first_value, first_primal, _ = first

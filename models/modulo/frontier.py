@@ -52,7 +52,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -232,18 +231,6 @@ def compute_delta_frontier(
     options = with_tight_tolerances(Options(), backend)
     with backend.open(relaxation.program, options) as session:
         return _FrontierSearch(noise, backend, relaxation, session, deadline, progress).run()
-
-
-class _PieceSearch(NamedTuple):
-    """The result of a search for points below a piece.
-
-    Attributes:
-        outcome: outcome of the search. It has a point if there is one below the piece.
-        is_proven: whether the search proves that there is no point below the piece.
-    """
-
-    outcome: PatternOutcome
-    is_proven: bool
 
 
 @dataclass

@@ -5,7 +5,7 @@ Usage: python -m workbench.solvers.conformance.interrupted TASK
 TASK is a JSON object with the keys
 
     module, file, class, variant   the backend
-    has_interruption               whether the backend uses `session.Interruption`
+    has_interruption               whether the backend uses `interruption.Interruption`
     kind, size                     "lp" or "milp", and the number of rows of the program
     native                         options in the solver's own names
 

@@ -166,8 +166,8 @@ class VertexPart(NamedTuple):
 class ParametricProgram:
     """A program whose entries are polynomials in x, and whose sides of rows are also affine in δ.
 
-    For example, powers = {"odds": [1, 2]} and delta = "budget" mean that the parameter "odds" is
-    (x, x²) and the parameter "budget" is δ.
+    For example, polynomials = {"odds": [1, 2]} and delta = "budget" mean that the parameter "odds"
+    is (x, x²) and the parameter "budget" is δ.
 
     Attributes:
         program: the program that is passed to the solver, which proposes bases.

@@ -208,7 +208,7 @@ def find_regions(
 
 
 def _interval_width(gap: Ends) -> float:
-    """Return the width of an interval of x = e^ε in units of ε."""
+    """Return the width of an interval of x, as a difference of ln x."""
     low, high = gap
     if high is None:
         return math.inf

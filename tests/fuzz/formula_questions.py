@@ -216,6 +216,8 @@ def compare_formula(
             formula_loss = math.inf
         optimum = _design_optimum(question, options, epsilon, delta)
         if formula_loss != optimum:
-            difference = abs(formula_loss - optimum) / max(1.0, abs(optimum))
+            difference = math.inf
+            if math.isfinite(formula_loss) and math.isfinite(optimum):
+                difference = abs(formula_loss - optimum) / max(1.0, abs(optimum))
             max_difference = max(max_difference, difference)
     return Comparison(len(formula.pieces), max_difference)

@@ -174,6 +174,7 @@ WORDS = [
     "..",
     "/",
     "/dev/null",
+    "pipe",
     "pmf.csv",
     "matrix.csv",
     "certificate.json",

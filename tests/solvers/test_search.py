@@ -72,7 +72,7 @@ def test_open_nodes_are_sorted_by_bound_and_then_by_time():
     nodes.put(2.0, "b")
     nodes.put(1.0, "a")
     nodes.put(2.0, "c")
-    assert (nodes.lower_bound, len(nodes)) == (1.0, 3)
+    assert (nodes.lower_bound, nodes.first_node, len(nodes)) == (1.0, "a", 3)
     order = []
     while nodes:
         order.append(nodes.first_node)

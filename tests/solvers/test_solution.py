@@ -213,6 +213,7 @@ def test_solutions_keep_their_dual_values_after_later_solves(label):
     )
     with backend.open(program) as session:
         first = session.solve({"costs": [0.0, 0.0]})
+        assert first.basis is not None
         second = session.solve({"costs": [0.0, -1.0]})
         third = session.solve({"costs": [1.0, 1.0]})
     assert first.row_dual == pytest.approx([-1 / 3, -1 / 3])

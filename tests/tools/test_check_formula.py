@@ -498,7 +498,9 @@ def test_a_region_that_begins_just_above_its_interval_is_refused() -> None:
 
 def test_a_formula_with_an_unknown_loss_is_undecided(tmp_path: Path) -> None:
     (path,) = wb.formula(COUNTS, loss="pinball:0.3", epsilon=1).save(tmp_path / "f.json")
-    assert run_checker(path).returncode == 2
+    process = run_checker(path)
+    assert process.returncode == 2
+    assert "unknown" in process.stdout
 
 
 def test_a_file_without_a_formula_is_undecided(tmp_path: Path) -> None:

@@ -49,8 +49,9 @@ def run_sweep(
 ) -> Report:
     """Solve every point of a grid of models, parameters, notions, losses and solvers.
 
-    Points that are already in the ledger are skipped. Every answer is stored in the ledger. A
-    failed solve is a row with its status and its reason.
+    Points that are already in the ledger are skipped. Every answer is stored in the ledger.
+    A failed solve is a row with its status and its reason.
+
     If 4 worker processes die at the same points, these are given up, and the exit code is 1.
 
     Args:

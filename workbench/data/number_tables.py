@@ -158,8 +158,8 @@ def _take_labels(
     """Remove the names of the inputs, and the line that names the outputs, from a table.
 
     The first column contains names if the first line begins with a name, all rows add up to 1
-    without their first cells, and some row does not with it. If the line of the outputs could
-    itself be a law, it is an error, because the audit would skip this law.
+    without their first cells, and some row does not add up to 1 with its first cell. If the line
+    of the outputs could itself be a law, it is an error, because the audit would skip this law.
 
     Returns:
         The rows without names, and the inputs and outputs. Without names, the whole table and None.

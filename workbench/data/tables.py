@@ -50,7 +50,7 @@ def read_table(
     Args:
         path: Path of the file.
         name: Name of the option in errors.
-        header: Whether a header row is returned, too. The first row is a header if none of its
+        keep_header: Whether a header row is returned, too. The first row is a header if none of its
             cells is a number, but all other cells of some column are.
 
     Returns:

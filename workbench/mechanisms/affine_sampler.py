@@ -32,7 +32,8 @@ _INPUTS_PER_CHUNK = 1 << 15  # Inputs are drawn in chunks, so that temporary arr
 _BYTE_COUNT = 1 << 8  # The number of different bytes.
 _WORD_COUNT = 1 << 16  # The number of different 16-bit words.
 _FIRST_WORD_BITS = 24  # A byte and a 16-bit word of U are drawn before exact arithmetic decides.
-_ROUNDING_ERROR = 2.0**-48  # A float of t errs by less than this share of the largest knot.
+# A float of t errs by less than this times max(1, largest knot / smallest width).
+_ROUNDING_ERROR = 2.0**-48
 # A draw with `lead` >= 1 means U < t, and with `lead` <= 0 U >= t. This number separates the two.
 _DECISION_POINT = 0.5
 

@@ -342,7 +342,7 @@ class Mechanism(Protocol):
     def segments(self) -> Sequence[Segment] | None:
         """Return the pieces of a law on real inputs.
 
-        None if the law has no affine pieces; empty if the inputs are finitely many.
+        None if the law has no affine pieces; empty if the comparisons decide every notion.
         """
 
     def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:

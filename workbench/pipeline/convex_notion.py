@@ -5,10 +5,11 @@ finitely many bounds, each of them by tangents:
 
 1. The program has no privacy constraints at first. A list of bounds starts with those that the
    notion names (`Notion.initial_requirements`).
-2. The program is solved. For each bound of the list that its solution violates, the tangent at the
-   solution is added as a linear constraint. If the solution violates the notion at another order,
-   `Notion.find_cuts` returns a bound for the list.
-3. Step 2 is repeated until no excess is larger than the repair can remove.
+2. The program is solved. For each bound of the list that its solution violates, a tangent is added
+   as a linear constraint: at the solution, or where the segment from a point within all bounds to
+   the solution leaves the bound. `Notion.find_cuts` returns further violated bounds for the list.
+3. Step 2 is repeated until loss and bound are close, no tangent is new, or no excess is larger than
+   the repair can remove.
 
 Every such program is a relaxation, so that its Lagrangian bound is a bound on the optimum. The
 solver's answer is never claimed to be private: the caller repairs it until the exact audit accepts

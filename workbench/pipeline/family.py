@@ -104,7 +104,8 @@ class Family(Reports):
         examples: Command lines.
         formulas: Command lines of `workbench formula`.
         options: Options in the order of tables.
-        first_command_options: Names of the options that --help lists before all others.
+        first_command_options: Names of the options that --help and the explorer list before all
+            others.
         no_formula_reason: Why the family has no formula in e^ε.
         solving_option_names: Options that say how a program is solved and not what is designed.
     """

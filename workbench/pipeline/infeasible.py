@@ -50,7 +50,7 @@ class LeastFeasible:
     Attributes:
         value: The smallest feasible value that was found. None: none was found.
         is_excluded: Whether no allowed value is feasible. If `value` is None and this is False, the
-            search did not end in time.
+            search was undecided: the solver gave no answer, or time ran out.
     """
 
     value: float | None = None
@@ -237,7 +237,7 @@ def format_least_value(name: str, value: float) -> str:
 
 
 def _format_outcome(name: str, outcome: LeastFeasible, excluded_sentence: str) -> str:
-    """Return the sentence on the outcome of a search. Empty if the search did not end in time.
+    """Return the sentence on the outcome of a search. Empty if the search was undecided.
 
     Args:
         name: Name of the parameter.

@@ -16,7 +16,8 @@ The last row has one budget, the option --curve or --tradeoff, which every numbe
 weaker or stricter (`HockeySticks.scale_budget`).
 
 With the grid `max_loss`, other points minimise ε instead of the loss. They exist for the notions
-dp and pdp. Their columns are max_loss and delta, and the column objective is the minimal ε.
+dp, pdp, pure and metric (δ = 0 for the last two). Their columns are max_loss and delta, and the
+column objective is the minimal ε.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def _list_least_epsilon_points(name: str, values: Values) -> Iterator[tuple[Row,
     """List the points that minimise ε, one for each δ and each number of `max_loss`."""
     notion = get_notion(name)
     if set(notion.parameters) != {"epsilon", "delta"}:
-        return  # ε is minimised under dp and pdp only.
+        return  # Other notions have no single ε to minimise.
     for delta in _list_deltas(name, values):
         for max_loss in values["max_loss"]:
             row = {"notion": name, "max_loss": float(max_loss), "delta": float(delta)}

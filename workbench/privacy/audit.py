@@ -187,7 +187,7 @@ class Privacy(Shown):
             metric_epsilon and bias (both None unless inputs are real). If a loss was requested,
             also the entries of `ExpectedError.to_dict`.
         """
-        segments = self.mechanism.segments  # None: no affine pieces. Empty: finitely many inputs.
+        segments = self.mechanism.segments  # None: no affine pieces. Empty: the comparisons decide.
         pdp_delta = None  # The PDP δ of a law without affine pieces cannot be decided.
         if segments is not None:
             pdp_delta = self.worst_result("pdp").measurement.upper
@@ -534,7 +534,7 @@ def measure_mechanism(
 def _measure_segments(mechanism: Mechanism, claim: Claim) -> ComparisonResult | None:
     """Measure all pairs of real inputs at once, or return None if the comparisons decide."""
     measuring_notion = claim.notion
-    segments = mechanism.segments  # None: no affine pieces. Empty: finitely many inputs.
+    segments = mechanism.segments  # None: no affine pieces. Empty: the comparisons decide.
     if segments is None and not measuring_notion.is_convex:
         raise InvalidRequest(
             f"The notion {measuring_notion.name} cannot be decided for a law that is not affine in "

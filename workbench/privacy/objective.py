@@ -154,7 +154,9 @@ class ExpectedLoss:
                 "labels, prior and rows of an expected loss must be lists of one length."
             )
         if min(self.prior, default=ZERO) < 0 or not any(self.prior):
-            got = "a negative weight" if min(self.prior, default=ZERO) < 0 else "only zeros"
+            got = "only zeros" if self.prior else "an empty list"
+            if min(self.prior, default=ZERO) < 0:
+                got = "a negative weight"
             must("prior", "a list of weights >= 0, not all 0", got)
 
     @property

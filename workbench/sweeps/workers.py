@@ -223,16 +223,15 @@ def run_on_processes(
     suspects: list[int] = []
     deaths: Counter[int] = Counter()
     try:
-        with _hide_errors_of_killed_pools():
-            while waiting:
-                capacity = tasks_per_process * jobs
-                yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
-            for index in suspects:
-                died: list[int] = []
-                deaths[index] = MAX_DEATHS
-                yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
-                if died:
-                    yield index, None
+        while waiting:
+            capacity = tasks_per_process * jobs
+            yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
+        for index in suspects:
+            died: list[int] = []
+            deaths[index] = MAX_DEATHS
+            yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
+            if died:
+                yield index, None
     except BaseException:
         with _hide_errors_of_killed_pools():
             get_executor(jobs).shutdown(wait=True, kill_workers=True)
@@ -241,10 +240,10 @@ def run_on_processes(
 
 @contextlib.contextmanager
 def _hide_errors_of_killed_pools() -> Iterator[None]:
-    """Do not print that the thread of a pool looked for a task that had just been removed.
+    """Do not print that the thread of a pool did not find a task while the pool is shut down.
 
-    After Ctrl-C the processes of a pool end on their own. Its thread may then raise KeyError or
-    ValueError.
+    After Ctrl-C the processes end on their own, and the tasks are removed by the main thread. The
+    thread of the pool may then raise KeyError or ValueError.
     """
     show = threading.excepthook
 

@@ -85,14 +85,15 @@ def _solve_conic_program(costs: np.ndarray, alphas: list[float]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("answers", "notion"),
+    ("notion", "max_gap"),
     [
-        ("0..10", {"notion": "zcdp", "rho": ".1"}),
-        ("0..10", {"notion": "renyi", "alpha": 2, "epsilon": ".5"}),
+        # The gap depends on the processor: it is below 1e-7 on some, and 2.3e-7 on others.
+        ({"notion": "zcdp", "rho": ".1"}, 1e-6),
+        ({"notion": "renyi", "alpha": 2, "epsilon": ".5"}, 1e-7),
     ],
     ids=["zcdp", "renyi"],
 )
-def test_ten_answers_are_proven_to_six_digits(answers: str, notion: dict[str, object]):
-    design = wb.design(wb.FiniteQuery(answers, max_shift=1), loss="squared", **notion)
+def test_eleven_answers_have_a_tight_bound(notion: dict[str, object], max_gap: float):
+    design = wb.design(wb.FiniteQuery("0..10", max_shift=1), loss="squared", **notion)
     assert design.private
-    assert 0 <= design.objective - design.bound <= 1e-6 * design.objective
+    assert 0 <= design.objective - design.bound <= max_gap * design.objective

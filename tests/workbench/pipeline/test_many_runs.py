@@ -45,6 +45,14 @@ def test_the_design_beats_geometric_noise_within_a_proven_budget(design: wb.Desi
     assert "for 2 runs together" in str(design)
 
 
+def test_a_design_without_a_certificate_is_not_called_certified():
+    design = wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, certify=False)
+    assert design.certificate is None
+    assert "One run is designed for" in " ".join(str(design).split())
+    assert "is certified" not in str(design)
+    assert "are certified" not in str(design)
+
+
 def test_dp_accounting_confirms_the_composed_delta_of_noise(design: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = design.mechanism.law()

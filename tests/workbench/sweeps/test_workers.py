@@ -1,4 +1,6 @@
-"""Test that workers import nothing from the current folder and end with their parent."""
+"""Test that workers import nothing from the current folder, end with their parent, and print no error
+of a pool that Ctrl-C ended.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +18,7 @@ import pytest
 
 from workbench.comparison import run as comparison
 from workbench.pipeline.programs import select_instances
+from workbench.sweeps.workers import _hide_errors_of_killed_pools
 
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="This system has no /proc."
@@ -145,3 +149,30 @@ def test_a_process_whose_parent_has_already_ended_ends_at_once():
         [sys.executable, "-c", CHILD, str(os.getpid() + 1), "kernel"], check=False, timeout=300
     )
     assert completed.returncode in (1, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("thread_name", "error", "is_shown"),
+    [
+        ("ExecutorManagerThread", KeyError("task"), False),
+        ("ExecutorManagerThread", ValueError("task"), False),
+        ("ExecutorManagerThread", RuntimeError("task"), True),
+        ("another thread", KeyError("task"), True),
+    ],
+)
+def test_only_lookups_of_the_thread_of_a_pool_are_hidden(
+    thread_name: str, error: Exception, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_errors: list[BaseException | None] = []
+    monkeypatch.setattr(
+        threading, "excepthook", lambda arguments: shown_errors.append(arguments.exc_value)
+    )
+
+    def fail() -> None:
+        raise error
+
+    thread = threading.Thread(target=fail, name=thread_name)
+    with _hide_errors_of_killed_pools():
+        thread.start()
+        thread.join()
+    assert shown_errors == ([error] if is_shown else [])

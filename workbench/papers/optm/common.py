@@ -39,6 +39,7 @@ from workbench.solvers.arrays import Vector
 
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")
+SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
 
 # ε -> the key of the table in printed/optm.toml with the parameters of the mechanisms.
 TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
@@ -105,7 +106,8 @@ def design_quantizer(
     if isinstance(outputs, str) or "method" in options:
         quantizer = design(question, epsilon=epsilon, **options).mechanism
         return quantizer
-    # A design would also compute a lower bound for all outputs, which is not used here.
+    # `design` would find the same quantizer, and also compute a lower bound for all outputs, which
+    # no table shows. The repair makes the quantizer exactly private, or raises NotCertified.
     request = FAMILY.make_request(question, epsilon=epsilon, **options)
     problem = QuantizerProblem(cast(QuantizerRequest, request))
     answer = problem.answer_by(partial(problem.search_outputs, has_bound=False))

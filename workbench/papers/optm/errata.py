@@ -24,6 +24,7 @@ from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.papers.optm.common import (
     EPSILONS,
+    SAMPLE_SIZE,
     design_mvu,
     format_values,
     get_printed_numbers,
@@ -41,8 +42,6 @@ from workbench.papers.optm.vectors import compute_metric_floor
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
-
-_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
 
 
 def audit_rqm_ends() -> Record:
@@ -116,7 +115,7 @@ def check_table2_units() -> Record:
         joint_law = weights[:, None] * quantizer.probabilities(x)
         mean = float((joint_law * distances).sum())
         variance = float((joint_law * distances**2).sum()) - mean * mean
-        standard_error = math.sqrt(variance / _SAMPLE_SIZE)
+        standard_error = math.sqrt(variance / SAMPLE_SIZE)
         other_unit_errors.append(f"{mean:.3f} ± {standard_error:.3f}")
         max_gap = max(max_gap, abs(cell - mean) / standard_error)
     return {

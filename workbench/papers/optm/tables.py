@@ -29,6 +29,7 @@ from workbench.papers.artifact import Comparison, read_declaration
 from workbench.papers.optm.authors import design_authors_gaussian_optm
 from workbench.papers.optm.common import (
     EPSILONS,
+    SAMPLE_SIZE,
     TABLES,
     compute_limit,
     design_mvu,
@@ -46,7 +47,6 @@ from workbench.questions.density import Density, normal_density, uniform_density
 # The optimised quantizer that is compared with the limit has this many outputs.
 MAX_OUTPUTS = 16
 
-_SAMPLE_SIZE = 1000  # The printed values of Table 2 are averages over this many inputs.
 _HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
 _EXACT_KNOTS = 41  # The law of the exact quantizer at given bins is optimised at this many inputs.
 
@@ -324,7 +324,7 @@ def compute_standard_error(quantizer: Quantizer, density: Density) -> float:
     x, weights = density.quadrature(breaks)
     errors = quantizer.error_at(x)
     variance = float(weights @ (errors - float(weights @ errors)) ** 2)
-    return math.sqrt(max(0.0, variance) / _SAMPLE_SIZE)
+    return math.sqrt(max(0.0, variance) / SAMPLE_SIZE)
 
 
 def _compute_least_reach(epsilon: str) -> float:
