@@ -199,7 +199,7 @@ def design(
 
         loss (default 'squared'): Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance;
             for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row for each answer and a
-            column for each output. In Python also a function (output, answer).
+            column for each output (in Python also a function of an output and an answer).
         notion (default 'dp'): Privacy notion: dp, pure, pdp or metric (budget: epsilon, delta), renyi (alpha, epsilon),
             zcdp (rho), gdp (mu), curve or tradeoff.
         alpha (default None): Rényi order > 1, for notion renyi.
@@ -207,10 +207,10 @@ def design(
         mu (default None): μ > 0 of the budget, for notion gdp.
         curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
         tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
-        constraints (default []): Constraint: unbiased (the mean output is the answer), row-monotone or column-monotone
-            (along a row or a column, no probability rises with the distance of output and answer), symmetric (unchanged
-            if answers and outputs are reversed) or honest (the likeliest output is the answer) (repeatable) (in Python
-            also a function of the CVXPY variable).
+        constraints (default []): Constraint (repeatable): unbiased (the mean output is the answer), row-monotone or
+            column-monotone (along a row or a column, no probability rises with the distance of output and answer),
+            symmetric (unchanged if answers and outputs are reversed) or honest (the likeliest output is the answer) (in
+            Python also a function of the CVXPY variable).
         unit (default None): Unit of the coordinates of places: m, km or mi. It allows epsilon 0.7/km.
         method (default 'auto'): Method: block (built-in interior-point method, one output at a time), program (linear
             program for solver) or auto (whichever needs less work).
@@ -297,8 +297,8 @@ def design(
     """Design private randomizers of labels.
 
         loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
-            With method lp also a CSV matrix with a row for each label and a column for each output. In Python also an
-            array, or a function (output, label).
+            With method lp also a CSV matrix with a row for each label and a column for each output (in Python also an
+            array, or a function of an output and a label).
         method (default 'auto'): Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).
         outputs (default None): Outputs for lp: integers LOW..HIGH. Default: the labels.
         neighbours (default 'all'): Neighbours for lp: all, consecutive, or pairs of positions such as "0-1,1-2".

@@ -104,8 +104,6 @@ class Family(Reports):
         examples: Command lines.
         formulas: Command lines of `workbench formula`.
         options: Options in the order of tables.
-        first_command_options: Names of the options that --help and the explorer list before all
-            others.
         no_formula_reason: Why the family has no formula in e^ε.
         solving_option_names: Options that say how a program is solved and not what is designed.
     """
@@ -115,7 +113,6 @@ class Family(Reports):
     examples: Sequence[str] = ()
     formulas: Sequence[str] = ()
     options: Sequence[Option]
-    first_command_options: Strings = ()
     no_formula_reason: str = "it states no linear program with powers of e^epsilon in it"
     solving_option_names: Strings = ("solver", "options", "certify")
 
@@ -243,14 +240,7 @@ class Family(Reports):
         Args:
             place: "command", "python" or "sweep".
         """
-        options = [option for option in self.options if place in option.places]
-        if place == "command":
-            first = self.first_command_options
-            # The sort is stable: options that are not named stay in the order of the table.
-            options.sort(
-                key=lambda option: first.index(option.name) if option.name in first else len(first)
-            )
-        return options
+        return [option for option in self.options if place in option.places]
 
     @property
     def design_examples(self) -> list[str]:

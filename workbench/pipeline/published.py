@@ -159,6 +159,7 @@ class Published:
         is_unbiased: Whether the mean of its output is the true answer.
         fixed: Columns of its rows that are the same at every point of a frontier.
         package: Package that registered it, or `USER_PACKAGE`. Empty if a family lists it.
+        parameter_meaning: What the letter in its note means, such as r in "r = 0.459".
     """
 
     name: str
@@ -170,6 +171,7 @@ class Published:
     is_unbiased: bool = False
     fixed: Values = field(default_factory=dict)
     package: str = ""
+    parameter_meaning: str = ""
 
     def is_listed_for(self, request: Any) -> bool:
         """Whether frontiers and reports list it for a request.

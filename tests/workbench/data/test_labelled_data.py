@@ -130,6 +130,7 @@ def test_designs_and_recommendations_read_a_reordered_table_of_losses() -> None:
     by_label = wb.design("channel", epsilon=1, loss=reordered, **request).objective
     by_position = wb.design("channel", epsilon=1, loss=LOSS.to_numpy(), **request).objective
     assert by_label == by_position
+    assert by_position == pytest.approx(0.79419665, rel=1e-8)
     result = wb.recommend(loss=reordered, epsilon=1, only="best channel", **request)
     assert result.rows[0]["objective"] == pytest.approx(by_position, rel=1e-8)
 

@@ -254,8 +254,8 @@ class _ChannelFamily(Family):
             "squared",
             "Loss: squared, absolute, error-rate, pinball:τ, huber:h, poisson or poisson-deviance; "
             "for places euclidean, manhattan, squared or error-rate. Or a CSV matrix with a row "
-            "for each answer and a column for each output. In Python also a function (output, "
-            "answer).",
+            "for each answer and a column for each output (in Python also a function of an output "
+            "and an answer).",
         ),
         Option(
             "notion",
@@ -271,10 +271,10 @@ class _ChannelFamily(Family):
             (),
             kind=list,
             command="constraint",
-            help="Constraint: unbiased (the mean output is the answer), row-monotone or "
-            "column-monotone (along a row or a column, no probability rises with the distance of "
-            "output and answer), symmetric (unchanged if answers and outputs are reversed) or "
-            "honest (the likeliest output is the answer) (repeatable) (in Python also a function "
+            help="Constraint (repeatable): unbiased (the mean output is the answer), row-monotone "
+            "or column-monotone (along a row or a column, no probability rises with the distance "
+            "of output and answer), symmetric (unchanged if answers and outputs are reversed) or "
+            "honest (the likeliest output is the answer) (in Python also a function "
             "of the CVXPY variable).",
         ),
         Option(
@@ -307,18 +307,6 @@ class _ChannelFamily(Family):
             help="ε of the budget, > 0. With --notion metric: ε per unit of distance. With "
             "--minimise epsilon: the largest ε allowed.",
         ),
-    )
-    first_command_options = (
-        "answers",
-        "places",
-        "range",
-        "max_shift",
-        "neighbours",
-        "epsilon",
-        "delta",
-        "loss",
-        "prior",
-        "outputs",
     )
     solving_option_names = (*Family.solving_option_names, "method")
     question_class = FiniteQuery

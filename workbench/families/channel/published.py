@@ -259,9 +259,23 @@ def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     return Reference(loss, satisfies_claim(pair, claim), pair, "p", float(answer_mass))
 
 
+# What the letters in the notes of clamped noise mean. A step is the spacing of the answers' grid.
+_NOISE_MEANINGS = {
+    "geometric": "noise of k steps of the grid has probability proportional to α^|k|",
+    "truncated geometric": "the noise is at most A steps of the grid",
+    "staircase": "noise of k steps of the grid has the largest probability if |k| < r",
+    "discrete Gaussian": "noise of k steps of the grid has probability proportional to e^(-k²/2σ²)",
+}
+
 PUBLISHED = (
     *(
-        Published(f"clamped {name}", source, _make_clamped_noise(name), _is_for_answers)
+        Published(
+            f"clamped {name}",
+            source,
+            _make_clamped_noise(name),
+            _is_for_answers,
+            parameter_meaning=_NOISE_MEANINGS[name],
+        )
         for name, source in LAW_SOURCES.items()
     ),
     Published(
@@ -273,6 +287,7 @@ PUBLISHED = (
             round_exponential_weights,
         ),
         _is_for_answers,
+        parameter_meaning="an output d steps of the grid away has probability proportional to r^d",
     ),
     Published(
         "permute-and-flip",
@@ -283,9 +298,14 @@ PUBLISHED = (
             _weigh_flipped_rows,
         ),
         _is_for_answers,
+        parameter_meaning="a visited output d steps of the grid away is accepted with probability "
+        "r^d",
     ),
     Published(
-        "randomized response", "Warner 1965; Kairouz et al. 2014", _evaluate_randomized_response
+        "randomized response",
+        "Warner 1965; Kairouz et al. 2014",
+        _evaluate_randomized_response,
+        parameter_meaning="p is the probability of the true answer",
     ),
     *PLACE_MECHANISMS,
 )

@@ -216,6 +216,7 @@ PLACE_MECHANISMS = (
         _evaluate_planar_laplace,
         _is_for_places,
         with_prior=True,
+        parameter_meaning="epsilon per unit of distance",
     ),
     Published(
         "planar exponential",
@@ -224,5 +225,6 @@ PLACE_MECHANISMS = (
             _measure_place_distances, log_exponential_masses, round_exponential_weights, float
         ),
         _is_for_places,
+        parameter_meaning="an output at distance d has probability proportional to e^(-r d)",
     ),
 )

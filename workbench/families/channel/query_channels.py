@@ -126,7 +126,8 @@ def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
         assert question.numbers is not None
         label_rows: list[Any] = [mechanism.law(nearest_float(x)) for x in question.numbers[0]]
         return label_rows, tuple(map(Fraction, mechanism.outputs.tolist()))
-    assert isinstance(mechanism, Channel)
+    if not isinstance(mechanism, Channel):
+        raise TypeError(f"no rows are known for {type(mechanism).__name__}")
     if len(mechanism.rows) != question.k:
         # Only randomized response is audited by two rows that stand for all (`published`).
         return _make_response_rows(question, mechanism, number), question.outputs

@@ -45,19 +45,6 @@ _QUESTION_OPTIONS = ("answers", "places", "outputs", "max_shift", "neighbours", 
 # Among classes of equal loss the one of smallest complexity is recommended. Published mechanisms
 # have 0 or 1, so the best channel, which has no formula, comes after them.
 _BEST_CHANNEL_COMPLEXITY = 3
-# What the letter in the note of a published mechanism means, such as "r = 0.459". d is the distance
-# of an output from the answer.
-_PARAMETER_MEANINGS = {
-    "clamped geometric": "noise k has probability proportional to α^|k|",
-    "clamped truncated geometric": "the noise is at most A",
-    "clamped staircase": "noise k has the largest probability if |k| < r",
-    "clamped discrete Gaussian": "noise k has probability proportional to e^(-k²/2σ²)",
-    "exponential": "an output at distance d has probability proportional to r^d",
-    "permute-and-flip": "a visited output at distance d is accepted with probability r^d",
-    "randomized response": "p is the probability of the true answer",
-    "planar exponential": "an output at distance d has probability proportional to e^(-r d)",
-    "planar Laplace, remapped": "epsilon per unit of distance",
-}
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -82,8 +69,8 @@ def candidates(query: Query) -> Iterable[Candidate]:
             continue
         use = "uses the prior" if entry.with_prior else "does not use the prior"
         note = f"published ({entry.source}), {use}"
-        if entry.name in _PARAMETER_MEANINGS:
-            note += f"; {_PARAMETER_MEANINGS[entry.name]}"
+        if entry.parameter_meaning:
+            note += f"; {entry.parameter_meaning}"
         complexity = int(entry.name != "randomized response")
         yield Candidate(entry.name, note, evaluate, complexity=complexity)
 

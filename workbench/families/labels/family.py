@@ -172,7 +172,7 @@ class _LabelFamily(Family):
             "squared",
             "Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h. "
             "With --method lp also a CSV matrix with a row for each label and a column for each "
-            "output. In Python also an array, or a function (output, label).",
+            "output (in Python also an array, or a function of an output and a label).",
         ),
         Option(
             "method",
@@ -224,8 +224,6 @@ class _LabelFamily(Family):
             hot=True,
         ),
     )
-
-    first_command_options = ("labels", "prior", "epsilon", "delta", "loss", "method")
 
     # Requests.
 

@@ -140,10 +140,14 @@ class WindowFactors:
 
     Attributes:
         large_delta: the factor from δ = `min_large_delta` on.
+        min_large_delta: see large_delta.
         small_epsilon: the factor below ε = `max_small_epsilon`, if δ is smaller.
+        max_small_epsilon: see small_epsilon.
         usual: the factor in all other cases but the next one.
         tight: the factor on the reals from ε = `min_tight_epsilon` on, and on the integers from
             the sensitivity `min_tight_sensitivity` on.
+        min_tight_epsilon: see tight.
+        min_tight_sensitivity: see tight.
     """
 
     large_delta: float = 3.0
@@ -461,13 +465,13 @@ class LineProgramSolver:
         return answer
 
     def solve(
-        self, line: LineProgram, initial_law: Vector | None, refinement: float, precision: float
+        self, line: LineProgram, initial_masses: Vector | None, refinement: float, precision: float
     ) -> LineAnswer:
         """Solve a program from a law that is close to its solution.
 
         Args:
             line: the linear program of the noise.
-            initial_law: the masses of a law on -last..last of another grid, shape (2 last + 1,).
+            initial_masses: the masses of a law on -last..last of another grid, shape (2 last + 1,).
                 None starts from scratch; from a Gaussian if the noise may not end (`can_end`).
             refinement: number of grid steps of the program in one step of the grid of the law.
             precision: relative excess over a limit up to which a point counts as feasible. It is
@@ -477,11 +481,11 @@ class LineProgramSolver:
             The masses, the value and the proven bound of the program.
         """
         can_end = self.claim_bounds.can_end
-        if initial_law is None and not can_end:
-            initial_law = self._make_gaussian(line)
+        if initial_masses is None and not can_end:
+            initial_masses = self._make_gaussian(line)
         start = None
-        if initial_law is not None:
-            start = line.columns_of_law(initial_law, refinement)
+        if initial_masses is not None:
+            start = line.columns_of_law(initial_masses, refinement)
         answer = line.solve(
             start,
             find_broken_bounds=self.claim_bounds.add_violated,
@@ -687,7 +691,7 @@ def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
     d = line.sensitivity
     mass_beyond = answer.mean_tail_mass
     end = (masses[:d].sum() + masses[-d:].sum()) / 2
-    ratio = mass_beyond / max(end + mass_beyond, np.finfo(float).tiny)  # The sum may be 0.
+    ratio = mass_beyond / max(end + mass_beyond, 1e-300)  # The sum may be 0.
     ratio = min(_LIMITS.max_tail_ratio, max(_LIMITS.min_tail_ratio, ratio))
     ratio_unit = 1 << _LIMITS.tail_ratio_bits
     weights = [max(1, round(mass * 2.0**_LIMITS.mass_bits)) for mass in masses.tolist()]

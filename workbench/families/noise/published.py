@@ -136,7 +136,7 @@ def _compute_real_reference(
             notion = request.claim.notion.name
             raise NotApplicable(f"its parameter is not known for the notion {notion}")
         fit = _make_normal_fit(sigma, name, is_proven=False)
-        is_proven = False
+        is_proven = fit.is_proven
     else:
         if delta == 1:
             raise NotApplicable("at delta = 1 the answer itself may be published")

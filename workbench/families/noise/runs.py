@@ -180,7 +180,7 @@ class RunsProblem(NoiseProblem):
         epsilon = float(request.claim.epsilon)
         delta = float(request.claim.delta)
         notes = [
-            f"Certified are {one_run}, and that {runs} runs are ({epsilon:g}, {delta:g})-"
+            f"Proven are {one_run}, and that {runs} runs are ({epsilon:g}, {delta:g})-"
             "private together, by convolution in integers.",
             format_unproven_note(runs),
         ]

@@ -61,7 +61,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -349,7 +349,6 @@ def _mirror_values(outputs: Vector) -> Vector:
     return np.unique(np.concatenate([-np.abs(outputs), np.abs(outputs)]))
 
 
-@lru_cache(maxsize=64)  # Designs with different numbers of outputs have the same limit.
 def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
     """Bound the error of all unbiased ε-private mechanisms on [-1, 1] from below.
 
