@@ -501,6 +501,12 @@ class _FastSolve:
         gap = relative_gap(total.value, bound) or 0.0
         if termination is Termination.OPTIMAL and gap > _PROVEN_GAP:
             termination = Termination.GAP_LIMIT
+        # The incumbent may be found after a limit stopped the search, and may be good enough.
+        is_stopped = (
+            termination in LIMIT_TERMINATIONS and termination is not Termination.INTERRUPTED
+        )
+        if is_stopped and self._is_gap_closed():
+            termination = Termination.GAP_LIMIT
         if self.is_proven_by_levels:
             solver = LEVELS
             version = ""

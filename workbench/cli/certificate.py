@@ -348,11 +348,12 @@ def _open_with_neighbours(
     file: Path,
     sizes: str | None,
     shifts: str | None,
-    max_shift: int | None,
+    max_shift: str | None,
     pairs: str | None,
     directed: bool = False,
 ) -> tuple[FileContents, Mechanism]:
     """Read a mechanism file, and return its contents and the mechanism with its neighbours."""
+    from workbench.data.groups import read_max_shift
     from workbench.privacy.loading import read_mechanism_file
 
     orders = None
@@ -370,7 +371,11 @@ def _open_with_neighbours(
         row_pairs = [read_integers(text, "pairs") for text in texts]
     contents = read_mechanism_file(file)
     return contents, contents.with_neighbours(
-        sizes=orders, shifts=differences, max_shift=max_shift, directed=directed, pairs=row_pairs
+        sizes=orders,
+        shifts=differences,
+        max_shift=read_max_shift(max_shift),
+        directed=directed,
+        pairs=row_pairs,
     )
 
 

@@ -8,6 +8,7 @@ difference of two neighbouring answers.
     sizes: "5x5", list, array                the sizes: (5, 5)
     shifts: "1,2,3", list, array, column     integers, for a scalar query
     shifts: "0,1;1,0", list of tuples        tuples of integers, for a vector query
+    max_shift: "2 L1", "1 Linf"              all shifts of at most this norm, for a vector query
 
 A part of a text that is no integer stays a text. The question refuses it later, and shows it.
 """
@@ -15,13 +16,17 @@ A part of a text that is no integer stays a text. The question refuses it later,
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from workbench.data.plain import is_integer, read_integer, read_integer_text, read_list
-from workbench.errors import must
+from workbench.errors import InvalidRequest, must
 
 MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
 MAX_FACTORS = 32  # More sizes are refused: older NumPy versions allow at most 32 axes.
+MAX_SHIFTS = 1_000_000  # More shifts are refused.
+_NORM_TEXT = re.compile(r"\s*(\d+)\s*(l1|linf)\s*", re.IGNORECASE)
 _SIZES_CONSTRAINT = "a list of integers >= 1"
 _SHIFTS_CONSTRAINT = "a list of shifts"
 
@@ -71,6 +76,82 @@ def list_shifts(value: Any) -> list[Any]:
     if ";" not in value:
         return _list_integers(value)
     return [tuple(_list_integers(part)) for part in value.split(";") if part.strip()]
+
+
+def read_max_shift(value: Any) -> Any:
+    """Read the largest difference of neighbours: a whole number, or a radius and a norm.
+
+    Args:
+        value: A number or a text such as "3" or "2 L1".
+
+    Returns:
+        An integer where the text is one, else the value itself. The question decides whether it
+        fits, because only the question knows whether answers are numbers or vectors.
+    """
+    return read_integer_text(value.strip()) if isinstance(value, str) else value
+
+
+def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """List all shifts of a vector query whose norm is at most a radius.
+
+    Each part of a shift counts with its smallest absolute value modulo the size: 4 modulo 5 counts
+    as 1. L1 adds these values, and Linf takes the largest.
+
+    Args:
+        text: Radius and norm, such as "2 L1" or "1 Linf".
+        sizes: Sizes of the cyclic factors.
+
+    Returns:
+        One shift of each pair μ, -μ, as the parts of smallest absolute value. 0 is left out.
+
+    Raises:
+        InvalidRequest: The text has another form, the radius is 0, or there are more than
+            MAX_SHIFTS shifts.
+
+    >>> list_shifts_within_norm("1 L1", (5, 5))
+    [(0, 1), (1, 0)]
+    """
+    match = _NORM_TEXT.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        must("max_shift", 'a radius and a norm for a vector query, "1 L1" or "1 Linf"', repr(text))
+    radius = int(match[1])
+    if radius < 1:
+        must("max_shift", "a radius of at least 1", repr(text))
+    is_sum = match[2].lower() == "l1"
+    shifts = []
+    for shift in _list_parts_within_norm(sizes, radius, is_sum):
+        mirror = tuple(
+            _nearest_to_zero(-part, size) for part, size in zip(shift, sizes, strict=True)
+        )
+        if shift >= mirror and any(shift):
+            shifts.append(shift)
+        if len(shifts) > MAX_SHIFTS:
+            raise InvalidRequest(
+                f"max_shift must describe at most {MAX_SHIFTS} shifts. Got more for {text!r}. "
+                "Choose a smaller radius."
+            )
+    return sorted(shifts)
+
+
+def _list_parts_within_norm(
+    sizes: tuple[int, ...], radius: int, is_sum: bool
+) -> Iterator[tuple[int, ...]]:
+    """Yield the vectors whose sum of absolute parts (or largest one) is at most the radius."""
+    if not sizes:
+        yield ()
+        return
+    size = sizes[0]
+    # -2 and 2 are the same part modulo 4, and only 2 is listed.
+    for part in range(max(-radius, -((size - 1) // 2)), min(radius, size // 2) + 1):
+        left = radius - abs(part) if is_sum else radius
+        for others in _list_parts_within_norm(sizes[1:], left, is_sum):
+            yield (part, *others)
+
+
+def _nearest_to_zero(part: int, size: int) -> int:
+    """Return the number equal to a part modulo the size in -(size - 1) // 2 .. size // 2."""
+    remainder = part % size
+    return remainder if remainder <= size // 2 else remainder - size
 
 
 def _list_integers(text: str) -> list[Any]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 FigureData = dict[str, Any]
 
 NOISE_TITLE = "Probability of every noise value"
+MARGINALS_TITLE = "Probability of the noise of every coordinate"
 MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest mass is not visible in a plot.
 MAX_TOTAL_ERROR = 1e-12  # Masses with a sum below 1 by more than this are only a part of a law.
 MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.

@@ -29,7 +29,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.data.labels import align_array
-from workbench.data.plain import read_finite_table, read_integer_column, read_plain_array
+from workbench.data.plain import (
+    read_finite_table,
+    read_integer,
+    read_integer_column,
+    read_plain_array,
+)
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
@@ -37,7 +42,15 @@ from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.io.plain_figures import NOISE_TITLE, FigureData, make_bar_figure, make_heat_figure
+from workbench.io.plain_figures import (
+    MARGINALS_TITLE,
+    NOISE_TITLE,
+    FigureData,
+    make_bar_figure,
+    make_heat_figure,
+    make_line_figure,
+    make_series,
+)
 from workbench.io.records import FLAG, INTEGERS, RecordForm, make_list_entry, write_law_record
 from workbench.mechanisms.mechanism import (
     AuditSize,
@@ -328,8 +341,17 @@ class AdditiveNoise(ShownMechanism):
         return str(self.question)
 
     def drawing(self) -> FigureData:
-        """Return the PMF as bars, or as a heat map for two factors."""
+        """Return the PMF as bars, as a heat map for two factors, or the marginals of more."""
         sizes = self.question.sizes
+        if len(sizes) > 2:
+            series = [
+                make_series(
+                    f"coordinate {axis + 1}", "filled", axis, range(size), self.marginal(axis)
+                )
+                for axis, size in enumerate(sizes)
+            ]
+            x_label = "noise of a coordinate"
+            return make_line_figure(MARGINALS_TITLE, x_label, "probability", series)
         if len(sizes) == 2:
             return make_heat_figure(
                 NOISE_TITLE,
@@ -352,6 +374,23 @@ class AdditiveNoise(ShownMechanism):
         Shape (N,), row-major, read-only.
         """
         return self.masses.floats
+
+    def marginal(self, coordinate: int) -> Vector:
+        """Return the PMF of one coordinate of the noise, whatever the other coordinates are.
+
+        Args:
+            coordinate: Number of the coordinate, from 0.
+
+        Returns:
+            Probabilities of 0, 1, ..., as floats. Shape (sizes[coordinate],).
+
+        >>> AdditiveNoise(ModuloNoise(sizes="2x2", max_shift="1 L1"), [3, 1, 1, 1]).marginal(0)
+        array([0.66666667, 0.33333333])
+        """
+        sizes = self.question.sizes
+        index = read_integer(coordinate, "coordinate", 0, len(sizes) - 1)
+        other_axes = tuple(axis for axis in range(len(sizes)) if axis != index)
+        return np.asarray(self.pmf.reshape(sizes).sum(axis=other_axes))
 
     @property
     def exact_pmf(self) -> list[Fraction]:

@@ -73,7 +73,7 @@ class FileContents:
         *,
         sizes: Iterable[int] | None = None,
         shifts: Iterable[Any] | None = None,
-        max_shift: int | None = None,
+        max_shift: Any = None,
         directed: bool = False,
         pairs: Iterable[Any] | None = None,
     ) -> Mechanism:
@@ -86,7 +86,7 @@ class FileContents:
             sizes: Orders of the cyclic factors of the group, for a PMF or noise values.
             shifts: Differences of neighbours, for a PMF or noise modulo a size.
             max_shift: Largest difference of neighbours. For a channel, inputs that differ by at
-                most this, or rows if they have no labels.
+                most this, or rows if they have no labels. For vectors a text such as "1 L1".
             directed: Whether neighbours are compared in one order only.
             pairs: Pairs of neighbouring rows of a channel.
 
@@ -126,7 +126,7 @@ class FileContents:
 
 
 def _channel_with_neighbours(
-    channel: Channel, max_shift: int | None, pairs: Iterable[Any] | None, is_directed: bool
+    channel: Channel, max_shift: Any, pairs: Iterable[Any] | None, is_directed: bool
 ) -> Channel:
     """Return a channel with a neighbour relation. Raises InvalidRequest."""
     if pairs is not None and max_shift is not None:
@@ -148,7 +148,7 @@ def _noise_with_neighbours(
     law: IntegerLaw,
     sizes: Iterable[int] | None,
     shifts: Iterable[Any] | None,
-    max_shift: int | None,
+    max_shift: Any,
     is_directed: bool,
 ) -> Mechanism:
     """Return noise on the integers, or modulo a given size. Raises InvalidRequest."""

@@ -28,7 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.groups import list_shifts, read_sizes
+from workbench.data.groups import (
+    MAX_SHIFTS,
+    list_shifts,
+    list_shifts_within_norm,
+    read_sizes,
+)
 from workbench.data.plain import is_integer, read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
@@ -39,8 +44,6 @@ from workbench.mechanisms.mechanism import assign_budgets
 from workbench.questions.neighbour_parts import describe_separation
 
 Shift = tuple[int, ...]
-
-MAX_SHIFTS = 1_000_000  # More shifts are refused.
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -53,7 +56,8 @@ class ModuloNoise(OneLine):
             also as a text "1,2" or "0,1;1,0".
         sizes: Instead of n, the orders of the cyclic factors of a vector query; also as a text
             "5x5".
-        max_shift: Instead of shifts, all of 1..max_shift (scalar queries only).
+        max_shift: Instead of shifts: all of 1..max_shift for a scalar query; for a vector query
+            all vectors up to a norm, such as "2 L1" or "1 Linf" (not if directed).
         directed: Whether M has only the given shifts. Default: M has their negatives as well.
 
     Attributes:
@@ -92,12 +96,7 @@ class ModuloNoise(OneLine):
             must("directed", "True or False", directed)
         self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed)
         if max_shift is not None:
-            if len(self.sizes) != 1:
-                raise InvalidRequest(
-                    "max_shift is for scalar queries; give the shifts of a vector query one by one."
-                )
-            upper_limit = min(self.sizes[0] - 1, MAX_SHIFTS)
-            shifts = range(1, read_integer(max_shift, "max_shift", 1, upper_limit) + 1)
+            shifts = self._list_near_shifts(max_shift)
         try:
             shift_set = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
@@ -107,6 +106,18 @@ class ModuloNoise(OneLine):
         if not 1 <= len(shift_set) <= MAX_SHIFTS:
             must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(shift_set))
         self.__dict__["shifts"] = tuple(sorted(shift_set))
+
+    def _list_near_shifts(self, max_shift: Any) -> Iterable[Any]:
+        """List the shifts up to max_shift. Raises InvalidRequest."""
+        if self.is_scalar:
+            upper_limit = min(self.sizes[0] - 1, MAX_SHIFTS)
+            return range(1, read_integer(max_shift, "max_shift", 1, upper_limit) + 1)
+        if self.directed:
+            raise InvalidRequest(
+                "directed must be left out where max_shift is a norm, because a norm gives both "
+                "orders of each pair. Give the directed differences by shifts."
+            )
+        return list_shifts_within_norm(max_shift, self.sizes)
 
     @property
     def order(self) -> int:

@@ -416,6 +416,18 @@ def test_the_bound_of_a_wide_loss_agrees_with_the_optimum_to_12_digits(n: int):
     assert design.certificate.record["bound"] == design.bound
 
 
+def test_a_stopped_pdp_search_names_the_gap_that_accepts_its_interval():
+    question = wb.ModuloNoise(sizes="6x6", max_shift="1 L1")
+    request = {"notion": "pdp", "epsilon": 1, "delta": "0.05", "loss": "circular-squared"}
+    limit = {"node_limit": 1}
+    with pytest.raises(wb.NotProven, match=r"accept this interval with gap 0\.2\.") as error:
+        wb.design(question, **request, options=limit)
+    assert 0.1 < 1 - error.value.bound / error.value.incumbent <= 0.2
+    design = wb.design(question, **request, options=limit, gap=0.2)
+    assert design.objective == error.value.incumbent
+    assert any("Stopped within the allowed gap" in sentence for sentence in design.words)
+
+
 def test_an_unproven_pdp_design_has_the_optimum_under_dp_as_its_bound():
     with pytest.raises(wb.NotProven, match=r"incumbent 0\.95, bound 0\.94") as error:
         wb.design(

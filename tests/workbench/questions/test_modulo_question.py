@@ -92,7 +92,7 @@ def test_the_repr_of_consecutive_shifts_is_short() -> None:
 
 DOMAIN = "A query domain must be given by exactly one of n and sizes."
 RELATION = "A neighbour relation must be given by exactly one of shifts and max_shift."
-SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one by one."
+NORM = 'max_shift must be a radius and a norm for a vector query, "1 L1" or "1 Linf". Got '
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
             {"sizes": (5, 5), "shifts": [(0, 1, 0)]},
             "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 1, 0).",
         ),
-        ({"sizes": (5, 5), "max_shift": 1}, SCALAR),
+        ({"sizes": (5, 5), "max_shift": 1}, NORM + "1."),
         (
             {"sizes": (5, 0), "shifts": [(1, 0)]},
             "sizes must be a list of integers >= 1. Got (5, 0).",
@@ -163,6 +163,26 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
             "sizes must be orders with a product in 2..50000000. Got (100000000,).",
         ),
         ({"sizes": 9, "shifts": [1]}, "sizes must be a list of integers >= 1. Got 9."),
+        ({"sizes": "5x5", "max_shift": "1 L2"}, NORM + "'1 L2'."),
+        ({"sizes": "5x5", "max_shift": "1.5 L1"}, NORM + "'1.5 L1'."),
+        (
+            {"sizes": "5x5", "max_shift": "0 L1"},
+            "max_shift must be a radius of at least 1. Got '0 L1'.",
+        ),
+        (
+            {"sizes": "5x5", "max_shift": "1 L1", "directed": True},
+            "directed must be left out where max_shift is a norm, because a norm gives both orders "
+            "of each pair. Give the directed differences by shifts.",
+        ),
+        (
+            {"sizes": "101x101x101x101", "max_shift": "50 Linf"},
+            "sizes must be orders with a product in 2..50000000. Got (101, 101, 101, 101).",
+        ),
+        (
+            {"sizes": "201x201x201", "max_shift": "100 Linf"},
+            "max_shift must describe at most 1000000 shifts. Got more for '100 Linf'. Choose a "
+            "smaller radius.",
+        ),
     ],
 )
 def test_invalid_questions_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -242,3 +262,23 @@ def test_invalid_budgets_are_refused(budgets: Any, message: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         TWO_SHIFTS.budgets(budgets)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 6), (2, 3, 4), (3, 2)])
+@pytest.mark.parametrize("norm", ["L1", "Linf"])
+@pytest.mark.parametrize("radius", [1, 2, 3])
+def test_a_norm_gives_all_differences_within_it(
+    sizes: tuple[int, ...], norm: str, radius: int
+) -> None:
+    question = ModuloNoise(sizes=sizes, max_shift=f"{radius} {norm}")
+    expected = set()
+    for shift in product(*map(range, sizes)):
+        distances = [min(part, size - part) for part, size in zip(shift, sizes, strict=True)]
+        length = sum(distances) if norm == "L1" else max(distances)
+        if 0 < length <= radius:
+            expected.add(shift)
+    assert {*question.differences} == expected
+
+
+def test_a_norm_names_one_shift_of_each_pair() -> None:
+    assert ModuloNoise(sizes="5x5", max_shift="1 Linf").shifts == ((0, 1), (1, 0), (1, 1), (1, 4))

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.data.groups import MAX_SHIFTS, read_max_shift
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import read_positive, read_probability
 from workbench.exact.objects import Progress, Record, Values
@@ -62,6 +64,7 @@ from workbench.solvers.arrays import Ints
 
 if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
+    from workbench.mechanisms.additive import AdditiveNoise
     from workbench.models.modulo.level_frontier import FrontierPiece
     from workbench.pipeline.design import Design, LawsByName, Tables
     from workbench.pipeline.formula_program import Interval
@@ -99,6 +102,15 @@ def _read_shifts(value: Any, name: str) -> tuple[Any, ...]:
         return read_integer(part, name)
 
     return list_reader(read_one_shift)(value, name)
+
+
+def _read_max_shift(value: Any, name: str) -> int | str:
+    """Read the largest difference: an integer, or a text such as "2 L1". Raises InvalidRequest."""
+    max_shift = read_max_shift(value)
+    if isinstance(max_shift, str):
+        return max_shift
+    largest_shift: int = integer_reader(1, MAX_SHIFTS)(max_shift, name)
+    return largest_shift
 
 
 def _read_epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
@@ -160,7 +172,7 @@ class _Modulo(Family):
     examples = (
         "design modulo --n 8 --max-shift 3 --epsilon 1.5",
         "design modulo --n 8 --shifts 1,2,3 --directed --epsilon 1.5 --delta 0.1212 --plot pmf.png",
-        'design modulo --sizes 5x5 --shifts "0,1;1,0" --epsilon 1 --delta 0.01 --notion dp --json',
+        'design modulo --sizes 5x5 --max-shift "1 L1" --epsilon 1 --delta 0.01 --notion dp --json',
         "design modulo --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --max-loss 0.4425",
         'design modulo --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --loss squared --zero-mean',
         "design modulo --n 30 --max-shift 1 --loss squared --notion zcdp --rho 0.1",
@@ -195,9 +207,9 @@ class _Modulo(Family):
         ),
         Option(
             "max_shift",
-            integer_reader(1, 10**6),
-            help="Largest difference of neighbouring answers, instead of --shifts.",
-            kind=int,
+            _read_max_shift,
+            help="Largest difference of neighbouring answers, instead of --shifts. For vectors "
+            'with a norm: "1 L1" or "1 Linf".',
             question=True,
         ),
         Option(
@@ -471,7 +483,19 @@ class _Modulo(Family):
             title = f"PMF, the {_HEAVIEST_MASSES} heaviest of {masses.size} noise values"
             indices = sorted(range(masses.size), key=lambda k: -masses[k])[:_HEAVIEST_MASSES]
         cells = [[question.format_shift(question.element_at(k)), float(masses[k])] for k in indices]
-        return [(title, ["noise", "probability"], cells)]
+        tables = [(title, ["noise", "probability"], cells)]
+        if not question.is_scalar and max(question.sizes) <= _MAX_LISTED_MASSES:
+            tables.append(_make_marginal_table(design.mechanism))
+        return tables
+
+
+def _make_marginal_table(noise: AdditiveNoise) -> tuple[str, list[str], list[list[Any]]]:
+    """Make the table of the probabilities of each coordinate: one row for each noise value."""
+    sizes = noise.question.sizes
+    heads = ["noise", *(f"coordinate {axis + 1}" for axis in range(len(sizes)))]
+    marginals = [noise.marginal(axis).tolist() for axis in range(len(sizes))]
+    rows = [[str(value), *row] for value, row in enumerate(zip_longest(*marginals, fillvalue=""))]
+    return "Marginal PMFs", heads, rows
 
 
 def _describe_class(design: Design) -> str:

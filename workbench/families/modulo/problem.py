@@ -473,7 +473,7 @@ class ModuloProblem(Problem):
             return design
         raise NotProven(
             f"{self.request.how.solver} {reason}: incumbent {design.objective:.9g}, "
-            f"bound {design.bound_text}.",
+            f"bound {design.bound_text}.{_advise_gap(solution)}",
             design=design,
             interrupted=_is_interrupted(solution),
         )
@@ -602,3 +602,13 @@ def _describe_wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
         f"`workbench recommend` and `design noise --on integers --clamp 0..{order - 1}` offer "
         "noise that does not wrap around."
     ]
+
+
+def _advise_gap(solution: Solution) -> str:
+    """Return a sentence on the option that accepts the interval of a stopped search, or ""."""
+    gap = solution.gap
+    if solution.termination is Termination.OPTIMAL or not gap or not solution.program.is_mip:
+        return ""
+    power = 10.0 ** math.floor(math.log10(gap))
+    accepted_gap = math.ceil(gap / power) * power  # One digit, rounded up.
+    return f" Allow more time, or accept this interval with gap {accepted_gap:.1g}."
