@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from textwrap import shorten
@@ -59,11 +59,13 @@ class ModuloNoise(OneLine):
         max_shift: Instead of shifts: all of 1..max_shift for a scalar query; for a vector query
             all vectors up to a norm, such as "2 L1" or "1 Linf" (not if directed).
         directed: Whether M has only the given shifts. Default: M has their negatives as well.
+        origin: A sentence on the origin of the shifts, for the notes of a report.
 
     Attributes:
         sizes: Orders of the cyclic factors, such as (n + 1,) for a scalar query.
         shifts: The given shifts modulo the sizes, sorted, each once.
         directed: As the argument.
+        origin: As the argument. Questions that differ in it alone are equal.
 
     Raises:
         InvalidRequest: If both or neither of n and sizes, or of shifts and max_shift, are given; if
@@ -76,6 +78,7 @@ class ModuloNoise(OneLine):
     sizes: tuple[int, ...]
     shifts: tuple[Shift, ...]
     directed: bool
+    origin: str = field(compare=False)
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class ModuloNoise(OneLine):
         sizes: Iterable[int] | str | None = None,
         max_shift: int | str | None = None,
         directed: bool = False,
+        origin: str = "",
     ) -> None:
         if (n is None) == (sizes is None):
             raise InvalidRequest("A query domain must be given by exactly one of n and sizes.")
@@ -94,7 +98,7 @@ class ModuloNoise(OneLine):
             )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
-        self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed)
+        self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed, origin=origin)
         if max_shift is not None:
             shifts = self._list_near_shifts(max_shift)
         try:

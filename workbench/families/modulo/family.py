@@ -155,6 +155,31 @@ def _read_equal_groups(value: Any, name: str) -> tuple[Ints, ...]:
     return tuple(list_reader(read_integer, "=")(group, name) for group in groups)
 
 
+def _make_question_of_table(
+    path: Any, query: Any, *, n: int | None, directed: bool, **others: Any
+) -> ModuloNoise:
+    """Make the question whose differences a table and a query give. Raises InvalidRequest."""
+    from workbench.data.query_differences import list_query_differences
+    from workbench.questions.modulo_noise import ModuloNoise
+
+    if path is None or query is None:
+        raise InvalidRequest("data and query must be given together.")
+    given_options = [name for name, value in others.items() if value is not None]
+    if given_options or directed:
+        name = given_options[0] if given_options else "directed"
+        raise InvalidRequest(f"{name} must be left out where data and query give the differences.")
+    if n is None:
+        raise InvalidRequest("n must be given with data: the answers are taken modulo n + 1.")
+    differences = list_query_differences(path, query)
+    if differences[-1] > n:
+        must("n", f"at least {differences[-1]}, the largest difference of two answers", n)
+    origin = (
+        f"The differences are those of {query} between values that {Path(path).name} lists. Values "
+        f"that it does not list are not protected. It must not depend on the private data."
+    )
+    return ModuloNoise(n=n, shifts=differences, origin=origin)
+
+
 def _design_at_curve(request: Any, curve: Claim) -> Design:
     """Design the least-loss noise of one run at a claim of several (ε, δ)."""
     return FAMILY.design_request(request.with_values(claim=curve, method="fast"))
@@ -210,6 +235,23 @@ class _Modulo(Family):
             _read_max_shift,
             help="Largest difference of neighbouring answers, instead of --shifts. For vectors "
             'with a norm: "1 L1" or "1 Linf".',
+            question=True,
+        ),
+        Option(
+            "data",
+            accept_anything,
+            help="CSV with the values that a person may have, instead of --shifts. It must be "
+            "public.",
+            kind=Path,
+            places=frozenset(("command", "python")),
+            question=True,
+        ),
+        Option(
+            "query",
+            accept_anything,
+            help='Query on the column of --data: "sum(over=COLUMN)", or its whole steps: '
+            '"sum(over=COLUMN, step=0.5)".',
+            places=frozenset(("command", "python")),
             question=True,
         ),
         Option(
@@ -313,7 +355,10 @@ class _Modulo(Family):
     def parse_question(self, values: Values) -> ModuloNoise:
         """Make the question from the values of its options. Raises InvalidRequest."""
         names = ("n", "sizes", "max_shift", "directed", "shifts")
-        return self.question_class(**{name: values[name] for name in names})
+        arguments = {name: values[name] for name in names}
+        if values.get("data") is None and values.get("query") is None:
+            return self.question_class(**arguments)
+        return _make_question_of_table(values["data"], values["query"], **arguments)
 
     def question_to_options(self, question: Any) -> Record:
         """Return the options of a question. See `Family.question_to_options`."""

@@ -426,6 +426,8 @@ class ModuloProblem(Problem):
         """Return notes on the neighbour relation and the loss."""
         request = self.request
         notes = []
+        if request.question.origin:
+            notes.append(request.question.origin)
         if request.question.separation is not None:
             notes.append(request.question.separation)
         if request.question.directed:
