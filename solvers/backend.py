@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -60,9 +61,11 @@ def get_backend(label: str) -> Backend:
     """
     name, _, variant = label.partition(":")
     if name not in CLASSES and name not in _find_external_classes():
-        raise BackendUnavailable(
-            f"solver must be one of {', '.join(list_backend_names())}. Got {label!r}."
-        )
+        names = list_backend_names()
+        near_names = [known for known in names if known.endswith(f":{label.lower()}")]
+        near_names = near_names or get_close_matches(label.lower(), names, n=1)
+        hint = f" Did you mean {near_names[0]}?" if near_names else ""
+        raise BackendUnavailable(f"solver must be one of {', '.join(names)}. Got {label!r}.{hint}")
     return _load_backend_class(name)(variant or None)
 
 

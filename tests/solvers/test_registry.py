@@ -72,6 +72,8 @@ def test_every_backend_has_a_class_and_a_table():
         ),
         ("highs:ipm", r"^the variant of highs must be left out\. Got 'ipm'\.$"),
         ("", "solver must be one of"),
+        ("glop", r"Got 'glop'\. Did you mean ortools:glop\?$"),
+        ("hihgs", r"Got 'hihgs'\. Did you mean highs\?$"),
     ],
 )
 def test_an_unknown_label_is_refused(label, message):

@@ -19,6 +19,7 @@ from workbench.exact.time_limit import OutOfTime, limit_cpu_time
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
+    from workbench.privacy.composition import Composition
     from workbench.privacy.loading import FileContents
 
 
@@ -51,6 +52,7 @@ def audit_file(
     file: Path,
     *,
     epsilon: str | None,
+    delta: str | None,
     given: list[str] | None,
     loss: str | None,
     data: str | None,
@@ -63,6 +65,7 @@ def audit_file(
     Args:
         file: A mechanism file, or the name of a published quantizer.
         epsilon: ε at which δ is computed. None: the ε of the certificate, or 0.
+        delta: δ at which the smallest ε is computed. None: it is not computed.
         given: Parameters NAME=VALUE of a published quantizer.
         loss: Name of the loss to report.
         data: Inputs for the loss.
@@ -96,6 +99,14 @@ def audit_file(
     }
     rows = privacy.facts()
     rows += [(name.replace("_", " "), repr(value)) for name, value in published_values.items()]
+    if delta is not None:
+        from workbench.privacy.composition import compose
+
+        least = compose(mechanism, delta=delta)
+        values |= {"delta": least.delta, "epsilon_at_delta": least.epsilon}
+        rows.append(
+            (f"exact epsilon at delta {least.delta:.6g}", f"{least.epsilon!r} (rounded up)")
+        )
     if risk:
         from workbench.privacy.risk import risk as measure_risk
 
@@ -303,45 +314,61 @@ def compose_files(
     delta: str | None,
     epsilon: str | None,
     interval: float,
-    **relation: Any,
+    **options: Any,
 ) -> Report:
     """Compute proven bounds on the privacy of many runs of one mechanism or several.
 
     Args:
         file: Mechanism files.
-        times: Number of runs, or one number for each file.
+        times: Number of runs, or one number for each file. With one file and several numbers, every
+            number is computed.
         delta: δ at which ε is computed.
         epsilon: ε at which δ is computed.
         interval: Step of the finest grid of privacy losses.
-        relation: Options of the neighbours.
+        options: Options of the neighbours, the plot file and its width.
     """
-    from workbench.privacy.composition import compose
+    from workbench.privacy.composition import CompositionSeries, compose
 
-    mechanisms = [_open_with_neighbours(path, **relation)[1] for path in file]
+    outputs = Outputs({f"file {number}": path for number, path in enumerate(file, 1)}, options)
+    mechanisms = [_open_with_neighbours(path, **options)[1] for path in file]
     is_single = len(file) == 1
-    subject: Any = mechanisms
-    names: Any = [path.name for path in file]
+    subject: Any = mechanisms[0] if is_single else mechanisms
+    all_times: list[Any] = [times]
     if is_single:
-        subject = mechanisms[0]
-        names = names[0]
-    result = compose(subject, times, delta=delta, epsilon=epsilon, interval=interval)
-    limit_names = ("epsilon", "epsilon_low", "delta", "delta_low")
-    limits = {name: getattr(result, name) for name in limit_names}
+        all_times = read_integers(times, "times")
+    budget: Record = {"delta": delta, "epsilon": epsilon, "interval": interval}
+    results = [compose(subject, run_count, **budget) for run_count in all_times]
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
-    counts = result.times if isinstance(result.times, tuple) else [result.times]
-    cells = [" + ".join(map(str, counts)), *limits.values()]
+    rows = []
+    for result in results:
+        counts = result.times if isinstance(result.times, tuple) else [result.times]
+        rows.append([" + ".join(map(str, counts)), *_list_limits(result).values()])
     caption = _SAFE_CAPTION
     if not is_single:
         caption += _SEVERAL_CAPTION
-    if result.is_one_sided:
+    if results[0].is_one_sided:
         caption += _ONE_SIDED_CAPTION
-    values = {
-        "file": names,
-        "times": to_jsonable(result.times),
-        **{name: to_jsonable(value) for name, value in limits.items()},
-        "one_sided": result.is_one_sided,
-    }
-    return Report(values, [make_table("Composition", heads, [cells], caption=caption)])
+    records = [
+        {
+            "times": to_jsonable(result.times),
+            **{name: to_jsonable(value) for name, value in _list_limits(result).items()},
+        }
+        for result in results
+    ]
+    values: Record = {"file": file[0].name if is_single else [path.name for path in file]}
+    if len(records) == 1:
+        values |= records[0]
+    else:
+        values["rows"] = records
+    values["one_sided"] = results[0].is_one_sided
+    outputs.write(results[0] if len(results) == 1 else CompositionSeries(tuple(results)))
+    return Report(values, [make_table("Composition", heads, rows, caption=caption)])
+
+
+def _list_limits(result: Composition) -> dict[str, float]:
+    """Return the four bounds of a composition by name."""
+    names = ("epsilon", "epsilon_low", "delta", "delta_low")
+    return {name: getattr(result, name) for name in names}
 
 
 def _open_with_neighbours(

@@ -220,9 +220,10 @@ def make_table(
         is_numeric = any(
             isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in cells
         )
-        # A number is never broken, however narrow the output.
+        # A number is never broken, nor a word of the head, however narrow the output.
         texts = " ".join(map(_format_table_cell, cells)).split()
-        min_width = max((len(text) for text in texts if is_number(text)), default=None)
+        unbroken_texts = [*column.split(), *(text for text in texts if is_number(text))]
+        min_width = max(map(len, unbroken_texts), default=None)
         table.add_column(
             column,
             justify="right" if is_numeric else "left",

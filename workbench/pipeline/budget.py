@@ -16,9 +16,10 @@ def list_budget_facts(design: Design) -> Facts:
     Args:
         design: The `Design`, with its request and mechanism.
     """
-    verified = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
-        **format_exact_values(design)
-    )
+    template = "DP delta {dp_delta}, pure epsilon {pure_epsilon}"
+    if design.request.claim.notion.quantity == "pdp_delta":
+        template = f"PDP delta {{pdp_delta}}, {template}"
+    verified = template.format(**format_exact_values(design))
     return [
         ("requested", design.request.budget_text),
         ("verified", verified + describe_audited_epsilon(design)),

@@ -288,7 +288,8 @@ class Certificate(Shown):
         if "epsilon" in self.claim.values and has_pairs:
             deltas = f"exact DP delta {deciding_audit.dp_delta.upper!r}"
             numbers = f"{deltas}, pure epsilon {deciding_audit.pure_epsilon!r}"
-            if not can_publish_reals(deciding_audit.mechanism):
+            is_pdp = self.claim.notion.quantity == "pdp_delta"
+            if is_pdp and not can_publish_reals(deciding_audit.mechanism):
                 numbers = f"exact PDP delta {round_up(deciding_audit.pdp_delta)!r}, {numbers}"
             sentences.append(f"At that budget: {numbers} (each rounded up).")
         if self.composed is not None:

@@ -168,6 +168,41 @@ class Composition(Shown):
         write_json(path, record)
 
 
+@dataclass(frozen=True)
+class CompositionSeries(Shown):
+    """Bounds for several numbers of runs of one mechanism, at the same δ or ε.
+
+    Attributes:
+        compositions: The bounds for each number of runs.
+    """
+
+    compositions: tuple[Composition, ...]
+
+    def facts(self) -> Facts:
+        """Return one row (label, text) for each number of runs."""
+        return [
+            (f"{item.times} runs", f"epsilon {item.epsilon:.9g}, delta {item.delta:.9g}")
+            for item in self.compositions
+        ]
+
+    def figure(self) -> Figure:
+        """Draw the bounds on ε against the number of runs, or those on δ if ε was given."""
+        has_epsilon_bounds = len({item.delta for item in self.compositions}) == 1
+        name = "epsilon" if has_epsilon_bounds else "delta"
+        symbol = "ε" if has_epsilon_bounds else "δ"
+        runs = [item.times for item in self.compositions]
+        low = [getattr(item, f"{name}_low") for item in self.compositions]
+        high = [getattr(item, name) for item in self.compositions]
+        series = [
+            make_series("upper bound (safe)", "filled", 0, runs, high),
+            make_series("lower bound", "dashed", 1, runs, low),
+        ]
+        first = self.compositions[0]
+        budget = f"δ = {first.delta:.6g}" if has_epsilon_bounds else f"ε = {first.epsilon:.6g}"
+        title = f"Privacy of all runs at {budget}"
+        return draw_chart(make_line_figure(title, "number of runs", symbol, series))
+
+
 def compose(
     mechanism: Any,
     times: int | str | Sequence[int] = 1,
@@ -182,7 +217,8 @@ def compose(
         mechanism: A mechanism, or a list of mechanisms, each with its neighbours. The protected
             person changes the input of every one of them to a neighbour.
         times: Number of runs >= 1, one for each mechanism, or a text such as "10,40".
-        delta: δ at which ε is bounded. Exactly one of `delta` and `epsilon` must be given.
+        delta: δ at which ε is bounded. At most one of `delta` and `epsilon` may be given. Default
+            without both: 0, for mechanisms with a pure ε.
         epsilon: ε at which δ is bounded.
         interval: Distance between two points of the grid of privacy losses, in [1e-7, 1]. A grid of
             more than about 10^5 points is made coarser, which widens the bounds.
@@ -191,13 +227,17 @@ def compose(
         The bounds. The given one of ε and δ is both its own lower and its own upper bound.
 
     Raises:
-        InvalidRequest: An argument is wrong.
+        InvalidRequest: An argument is wrong, or both of `delta` and `epsilon` are left out although
+            no ε holds at δ = 0.
     """
     has_several = isinstance(mechanism, (list, tuple))
     mechanisms = [as_mechanism(item) for item in (mechanism if has_several else [mechanism])]
     counts = _read_run_counts(times, len(mechanisms))
-    if (delta is None) == (epsilon is None):
-        raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
+    if delta is not None and epsilon is not None:
+        raise InvalidRequest("compose must be given at most one of delta and epsilon.")
+    has_default_delta = delta is None and epsilon is None
+    if has_default_delta:
+        delta = 0
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         must("interval", "a number in [1e-7, 1]", interval)
     if delta is None:
@@ -212,6 +252,11 @@ def compose(
     is_one_sided = any(single_mechanism.is_one_sided for single_mechanism in mechanisms)
     if delta is not None:
         lower_epsilon, upper_epsilon = _bound_epsilon(mechanisms, runs, fixed_parameter, step)
+        if has_default_delta and math.isinf(upper_epsilon):
+            raise InvalidRequest(
+                "compose must be given delta or epsilon, because no epsilon holds at delta = 0. "
+                "For example: delta = 1e-6."
+            )
         return Composition(
             stated_times,
             epsilon=upper_epsilon,

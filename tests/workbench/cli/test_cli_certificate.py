@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -56,6 +57,42 @@ def test_audit_at_a_smaller_epsilon_needs_a_larger_delta(capsys, folder):
     _, out, _ = run(capsys, "audit noise.json --epsilon 0.5 --plot p.svg --json")
     assert json.loads(out)["pdp_delta"] > 0.1
     assert b"<svg" in (folder / "p.svg").read_bytes()
+
+
+def test_audit_computes_the_smallest_epsilon_at_a_delta(capsys, folder):
+    """Matrix [[3/4, 1/4], [1/4, 3/4]]: δ(ε) = 3/4 - e^ε / 4, so δ = 1/4 needs ε = ln 2."""
+    code, out, _ = run(capsys, "audit matrix.csv --delta 0.25 --json")
+    assert code == 0
+    assert json.loads(out)["epsilon_at_delta"] == pytest.approx(math.log(2), rel=1e-12)
+
+
+def test_composition_without_a_budget_adds_pure_epsilons(capsys, folder):
+    """The matrix has the pure ε ln 3."""
+    code, out, _ = run(capsys, "compose matrix.csv --times 4 --json")
+    assert code == 0
+    assert json.loads(out)["epsilon"] == pytest.approx(4 * math.log(3), rel=1e-12)
+
+
+def test_composition_without_a_pure_epsilon_asks_for_a_delta(capsys, folder):
+    code, _, err = run(capsys, "compose noise.json --times 4")
+    assert code == 2
+    assert "because no epsilon holds at delta = 0" in err
+
+
+def test_composition_of_several_numbers_of_runs_has_a_row_for_each(capsys, folder):
+    code, out, _ = run(capsys, "compose matrix.csv --times 1,3 --delta 0 --plot runs.svg --json")
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert [row["times"] for row in rows] == [1, 3]
+    assert rows[1]["epsilon"] == pytest.approx(3 * rows[0]["epsilon"], rel=1e-12)
+    assert b"<svg" in (folder / "runs.svg").read_bytes()
+
+
+@pytest.mark.parametrize("notion", ["dp", "pdp"])
+def test_a_report_names_pdp_only_where_it_was_requested(capsys, notion):
+    request = f"design modulo --n 4 --max-shift 1 --epsilon 1 --delta 0.01 --notion {notion}"
+    _, out, _ = run(capsys, request)
+    assert ("PDP delta" in out) == (notion == "pdp")
 
 
 def test_audit_of_a_pmf_needs_its_neighbours(capsys, folder):
