@@ -98,7 +98,11 @@ def audit_file(
         "certified": claim and claim.notion.name,
     }
     rows = privacy.facts()
-    rows += [(name.replace("_", " "), repr(value)) for name, value in published_values.items()]
+    for name, value in published_values.items():
+        text = repr(value)
+        if name == "published_epsilon" and value < privacy.pure_epsilon:
+            text += " (this printed bound does NOT hold here: the exact epsilon is larger)"
+        rows.append((name.replace("_", " "), text))
     if delta is not None:
         from workbench.privacy.composition import compose
 
@@ -143,8 +147,7 @@ def _build_published(name: str, texts: Sequence[str]) -> tuple[Any, Record]:
         parameters[name_text.strip()] = int(value_text) if is_count else value_text.strip()
     mechanism = build_named_quantizer(name, **parameters)
     bounds = published_bounds(name, mechanism, parameters)
-    values = {f"published_{key}": value for key, value in bounds.items()}
-    return mechanism, {"mae_51": mechanism.mae_51, **values}
+    return mechanism, {"mae_51": mechanism.mae_51, **bounds}
 
 
 def check_file(file: Path | None, *, write_checker: Path | None, kind: str | None) -> Report:

@@ -23,6 +23,7 @@ from workbench.mechanisms.baselines.two_bin import (
     erm,
     erm_epsilon_bound,
     erm_error_bound,
+    erm_proven_epsilon_bound,
     randomized_response,
     rqm,
     rqm_epsilon_bound,
@@ -232,10 +233,78 @@ def test_a_clipped_normal_density_has_point_masses_at_the_ends():
 
 @pytest.mark.parametrize("m", [4, 6, 10])
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 3.0])
-def test_erm_satisfies_theorems_1_and_2_of_the_paper(m: int, gamma: float):
+def test_erm_satisfies_theorem_2_of_the_paper(m: int, gamma: float):
     quantizer = erm(equal_bins(m, 2), gamma)
-    assert audit_extremes(quantizer, 0).pure_epsilon < erm_epsilon_bound(m, gamma, 1)
     assert quantizer.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
+
+
+def compute_erm_epsilon(m: int, margin: float, gamma: float) -> float:
+    """Compute ε of ERM with equal bins by (2) and (4), without the code of the mechanism."""
+    spacing = 2 * (1 + margin) / (m - 1)
+    bins = [-1 - margin + k * spacing for k in range(m)]
+
+    def select(count: int) -> list[float]:
+        # (2): the probabilities of `count` bins, from the nearest to the farthest.
+        scale = max(count - 1, 1)
+        weights = [math.exp(-gamma * k / (2 * scale)) for k in range(count)]
+        return [weight / sum(weights) for weight in weights]
+
+    def law_at(x: float, left_count: int) -> list[float]:
+        left = select(left_count)[::-1]
+        right = select(m - left_count)
+        law = [0.0] * m
+        for i, k in product(range(left_count), range(m - left_count)):
+            share = (bins[left_count + k] - x) / (bins[left_count + k] - bins[i])
+            law[i] += left[i] * right[k] * share
+            law[left_count + k] += left[i] * right[k] * (1 - share)
+        return law
+
+    # Between bins the law is affine, so its extremes are limits at bins from both sides, and at ±1.
+    inner_bins = [b for b in bins if -1 < b < 1]
+    ends = [-1.0, *inner_bins, 1.0]
+    first_count = sum(b <= -1 for b in bins)
+    laws = []
+    for k in range(len(ends) - 1):
+        laws += [law_at(ends[k], first_count + k), law_at(ends[k + 1], first_count + k)]
+    return max(math.log(max(column) / min(column)) for column in zip(*laws, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("m", "margin", "gamma", "epsilon", "printed_bound"),
+    [(4, "0.1", "0.1", 4.1270233, 2.2747517), (32, "0.01", "8", 13.4379016, 12.1688334)],
+)
+def test_theorem_1_of_the_paper_is_false_for_a_small_margin(
+    m: int, margin: str, gamma: str, epsilon: float, printed_bound: float
+):
+    quantizer = erm(equal_bins(m, 1 + Fraction(margin)), gamma)
+    audited_epsilon = audit_extremes(quantizer, 0).pure_epsilon
+    assert audited_epsilon == pytest.approx(epsilon, abs=1e-7)
+    assert compute_erm_epsilon(m, float(margin), float(gamma)) == pytest.approx(epsilon, abs=1e-7)
+    assert erm_epsilon_bound(m, gamma, margin) == pytest.approx(printed_bound, abs=1e-7)
+    assert audited_epsilon > printed_bound
+
+
+def test_erm_without_a_margin_has_no_finite_epsilon_although_theorem_1_gives_one():
+    assert audit_extremes(erm(equal_bins(4, 1), "0.1"), 0).pure_epsilon == math.inf
+    assert erm_epsilon_bound(4, "0.1", 0) == pytest.approx(0.1 + math.log(8))
+    assert erm_proven_epsilon_bound(4, "0.1", 0) == math.inf
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 8, 32])
+@pytest.mark.parametrize("margin", ["0.01", "0.1", "0.5", "1", "5"])
+@pytest.mark.parametrize("gamma", ["0", "1", "8"])
+def test_erm_satisfies_the_proven_bound(m: int, margin: str, gamma: str):
+    quantizer = erm(equal_bins(m, 1 + Fraction(margin)), gamma)
+    audited_epsilon = audit_extremes(quantizer, 0).pure_epsilon
+    assert audited_epsilon <= erm_proven_epsilon_bound(m, gamma, margin)
+
+
+@pytest.mark.parametrize("margin", [1.41422, 2.0, 50.0])
+def test_the_printed_bound_of_theorem_1_follows_from_the_proven_one_for_a_large_margin(
+    margin: float,
+):
+    for m in (2, 4, 64, 4096):
+        assert erm_epsilon_bound(m, 1, margin) > erm_proven_epsilon_bound(m, 1, margin)
 
 
 @pytest.mark.parametrize("m", [4, 6, 10])

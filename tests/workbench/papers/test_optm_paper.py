@@ -17,7 +17,7 @@ from workbench.errors import CorruptFile, WorkbenchError
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm import PAPER, tables
+from workbench.papers.optm import PAPER, errata, tables
 from workbench.papers.optm.common import (
     design_quantizer,
     get_printed_numbers,
@@ -27,11 +27,12 @@ from workbench.papers.optm.sgd import Training, load_mnist, train
 from workbench.papers.optm.tables import compute_standard_error
 from workbench.papers.optm.vectors import (
     compute_metric_floor,
+    design_squared_error_optm,
     draw_ball_vectors,
     make_ball_density,
 )
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import normal_density
+from workbench.questions.density import normal_density, uniform_density
 
 
 @pytest.fixture
@@ -123,6 +124,26 @@ def test_published_mechanisms_are_private_up_to_rounding():
     for epsilon in ("0.5", "1", "1.5"):
         for name, quantizer in list_published_mechanisms(epsilon).items():
             assert audit_extremes(quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9, name
+
+
+def test_theorem_5_as_printed_allows_a_mechanism_that_is_not_private():
+    numbers = errata.check_theorem5()
+    assert numbers["printed_epsilon"] == pytest.approx(4.973574, abs=1e-6)
+    assert numbers["exact_epsilon"] == pytest.approx(8.220909, abs=1e-6)
+
+
+def test_the_best_of_the_family_of_optm_for_the_squared_error_is_private():
+    quantizer = design_squared_error_optm("1", uniform_density())
+    assert audit_extremes(quantizer, 0).pure_epsilon <= 1
+    # `workbench design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --method product --loss squared`.
+    assert quantizer.mse() == pytest.approx(5.068357, abs=1e-5)
+
+
+def test_the_family_of_optm_has_a_larger_squared_error_than_mvu_on_the_vectors_of_fig_4():
+    numbers = errata.compare_vector_mechanisms()
+    # OPTM / best of its family / MVU / RQM at ε = 1.
+    assert numbers["cube"] == "7.13 / 7.12 / 6.43 / 7.60"
+    assert numbers["ball"] == "21.86 / 21.78 / 20.69 / 24.70"
 
 
 def test_every_erratum_is_shown_by_its_check():

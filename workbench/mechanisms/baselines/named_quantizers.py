@@ -28,6 +28,7 @@ from workbench.mechanisms.baselines.two_bin import (
     erm,
     erm_epsilon_bound,
     erm_error_bound,
+    erm_proven_epsilon_bound,
     randomized_response,
     rqm,
     rqm_epsilon_bound,
@@ -113,7 +114,8 @@ def published_bounds(
 ) -> dict[str, float]:
     """Compute the bounds of Theorems 1 and 2 of Cai et al. 2024, and of Youn et al. 2023.
 
-    The theorems assume equally spaced bins.
+    The theorems assume equally spaced bins. Theorem 1 is false for small margins of the outermost
+    bins, so a proven bound is beside it.
 
     Args:
         mechanism: The name of the mechanism, a key of `QUANTIZER_PARAMETERS`.
@@ -121,19 +123,24 @@ def published_bounds(
         parameters: The parameters of the mechanism by name.
 
     Returns:
-        "epsilon" -> bound on ε, and for erm "error" -> bound on E|M(x) - x|. Empty for other
-        mechanisms, for bins that are not equally spaced, and for rqm without a bin beyond c.
+        "published_epsilon" -> printed bound on ε, and for erm "proven_epsilon" -> bound on ε that
+        holds, and "published_error" -> bound on E|M(x) - x|. Empty for other mechanisms, for bins
+        that are not equally spaced, and for rqm without a bin beyond c.
     """
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     margin = quantizer.bins[-1] - quantizer.c
     if max(gaps) - min(gaps) > max(gaps) * _MAX_SPACING_DIFFERENCE:
         return {}
     if mechanism == "rqm" and margin:
-        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], margin, quantizer.c)}
+        bound = rqm_epsilon_bound(quantizer.m, parameters["q"], margin, quantizer.c)
+        return {"published_epsilon": bound}
     if mechanism != "erm":
         return {}
     gamma = read_number(parameters["gamma"], "gamma")
-    bounds = {"epsilon": erm_epsilon_bound(quantizer.m, gamma, margin, quantizer.c)}
+    arguments = quantizer.m, gamma, margin, quantizer.c
+    bounds = {"published_epsilon": erm_epsilon_bound(*arguments)}
+    if gamma >= 0:
+        bounds["proven_epsilon"] = erm_proven_epsilon_bound(*arguments)
     if gamma > 0:
-        bounds["error"] = erm_error_bound(quantizer.m, gamma, margin, quantizer.c)
+        bounds["published_error"] = erm_error_bound(*arguments)
     return bounds

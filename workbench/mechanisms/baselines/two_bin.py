@@ -19,13 +19,37 @@ every p(x, i) is a sum of logistic functions that fall (i <= j) or rise (i > j) 
 are therefore one-sided limits at bins and ±c. There ε is enclosed by ball arithmetic and rounded
 up.
 
+The ε of ERM. Theorem 1 of the paper is false for small margins Δ of the outermost bins: its proof
+bounds the number j of bins left of x for x = -c only. The following bound holds for every γ >= 0,
+Δ > 0 and every number m >= 2 of equally spaced bins from -A to A, where A = c + Δ:
+
+    ε <= γ + ln(2 (m-1) (1 + 2c/Δ))
+
+Proof. Let h = 2A/(m-1), x in [B_j, B_{j+1}) and t = B_{j+1} - x. By symmetry it is enough to bound
+p(x, i) for i <= j. A selection distribution over k bins has weights from e^{-γ/2} to 1 before it is
+divided by their sum, so each of its probabilities is at least e^{-γ/2}/k. Hence
+q_j(i) >= e^{-γ/2}/j, and the drawn right bin R has
+
+    E R - x >= e^{-γ/2} (t + (A - B_{j+1})/2) = e^{-γ/2} (A - x + t)/2.
+
+In p(x, i) = q_j(i) E (R - x)/(R - B_i) the denominator is at most 2A, and j = (A + x + t)/h. So
+
+    p(x, i) >= e^{-γ}/(2(m-1)) (A - x + t)/(A + x + t).
+
+The last fraction is at least min(1, (A - x)/(A + x)), which is at least Δ/(2c + Δ) as x <= c. This
+bounds all probabilities of bins from below, and 1 bounds them from above. ∎
+
+Two consequences. γ + ln(2m (c+Δ)²/Δ²) is a bound too, because it is larger. The bound of Theorem 1
+holds for Δ >= sqrt(2) c, because there it is larger as well.
+
 | paper                      | here                                                             |
 |----------------------------|------------------------------------------------------------------|
 | q_j(i) (symmetric)         | selection[j - 1][i - 1]                                          |
 | q^(l)_j(i), q^(r)_j(i)     | selection, right                                                 |
 | RQM, q                     | rqm(bins, q): q_j(1) = (1-q)^(j-1), q_j(i) = q (1-q)^(j-i)       |
 | ERM, γ, eq. (2)            | erm(bins, gamma)                                                 |
-| Theorem 1, (3)             | erm_epsilon_bound: ε < γ + ln(2m(c+Δ)/c)                          |
+| Theorem 1, (3)             | erm_epsilon_bound: ε < γ + ln(2m(c+Δ)/c), false for small Δ      |
+| its correction             | erm_proven_epsilon_bound: ε <= γ + ln(2(m-1)(1+2c/Δ))            |
 | Theorem 2                  | erm_error_bound: 4/γ ln(m)(c+Δ) + (2c+2Δ)/(m-1)                  |
 | bound of Youn et al. 2023  | rqm_epsilon_bound: ln(2(1-q)²(c+Δ)/Δ) + m ln 1/(1-q)             |
 """
@@ -374,9 +398,10 @@ def _span(c: Real, delta: Real) -> tuple[float, float]:
 
 
 def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
-    """Compute the bound of Theorem 1 on the ε of ERM: ε < γ + ln(2m(c+Δ)/c).
+    """Compute the printed bound of Theorem 1 on the ε of ERM: ε < γ + ln(2m(c+Δ)/c).
 
-    The bins are m equal ones on [-c-Δ, c+Δ]. The proof of the theorem takes m >= 4.
+    It is false for some Δ < sqrt(2) c. `erm_proven_epsilon_bound` holds for every Δ. The bins are m
+    equal ones on [-c-Δ, c+Δ].
 
     Args:
         m: The number of bins.
@@ -385,10 +410,31 @@ def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
         c: Half the width of the inputs.
 
     Returns:
-        The bound on ε.
+        The printed number, which may be smaller than the ε of ERM.
     """
     half_width, extra = _span(c, delta)
     return float(read_number(gamma, "gamma")) + math.log(2 * m * (half_width + extra) / half_width)
+
+
+def erm_proven_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
+    """Compute a proven bound on the ε of ERM: ε <= γ + ln(2(m-1)(1+2c/Δ)).
+
+    The proof is in the header of this module. The bins are m equal ones on [-c-Δ, c+Δ].
+
+    Args:
+        m: The number of bins, >= 2.
+        gamma: The parameter γ >= 0 of ERM.
+        delta: The margin Δ >= 0 of the outermost bins beyond c.
+        c: Half the width of the inputs.
+
+    Returns:
+        The bound on ε, infinite if Δ = 0.
+    """
+    half_width, extra = _span(c, delta)
+    rate = float(read_positive(gamma, "gamma", or_zero=True))
+    if not extra:
+        return math.inf
+    return rate + math.log(2 * (m - 1) * (1 + 2 * half_width / extra))
 
 
 def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:

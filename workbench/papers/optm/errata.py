@@ -10,6 +10,7 @@ j-th selection of bin i in Theorem 5. Equation, theorem and table numbers are th
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +22,14 @@ from workbench.exact.numbers import ONE
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, solve_exact_quantizer
 from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
-from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
+from workbench.mechanisms.baselines.two_bin import (
+    equal_bins,
+    erm,
+    erm_epsilon_bound,
+    erm_proven_epsilon_bound,
+    rqm,
+    two_bin,
+)
 from workbench.papers.optm.common import (
     EPSILONS,
     SAMPLE_SIZE,
@@ -38,7 +46,12 @@ from workbench.papers.optm.tables import (
     make_authors_gaussian_optm,
     make_gaussian_density,
 )
-from workbench.papers.optm.vectors import compute_metric_floor
+from workbench.papers.optm.vectors import (
+    compute_metric_floor,
+    compute_root_mean_square,
+    design_squared_error_optm,
+    make_ball_density,
+)
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
@@ -56,6 +69,108 @@ def audit_rqm_ends() -> Record:
         "end_epsilon": float(losses.max()),
         "audited_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
     }
+
+
+def check_theorem1() -> Record:
+    """Compare the exact ε of ERM with the printed bound of Theorem 1 and with the proven bound.
+
+    Returns:
+        epsilon, printed_bound, proven_bound: for m = 4, c = 1, γ = 0.1, Δ = 0.1. epsilon_at_zero: ε
+        for Δ = 0, as text. count, false_count, exceeding_count: the number of points of a grid of
+        m, Δ and γ, and the numbers of those where ε exceeds the printed and the proven bound.
+    """
+    epsilons = {}
+    grid = itertools.product((4, 8, 16, 32), ("0.01", "0.1", "0.5", "1", "5"), ("0.1", "1", "8"))
+    for m, margin, gamma in grid:
+        quantizer = erm(equal_bins(m, 1 + Fraction(margin)), gamma)
+        epsilons[m, gamma, margin] = audit_extremes(quantizer, 0).pure_epsilon
+    first_point = 4, "0.1", "0.1"
+    epsilon_at_zero = audit_extremes(erm(equal_bins(4, 1), "0.1"), 0).pure_epsilon
+    return {
+        "epsilon": epsilons[first_point],
+        "printed_bound": erm_epsilon_bound(*first_point),
+        "proven_bound": erm_proven_epsilon_bound(*first_point),
+        "epsilon_at_zero": "infinite" if math.isinf(epsilon_at_zero) else f"{epsilon_at_zero:.4f}",
+        "count": len(epsilons),
+        "false_count": sum(value > erm_epsilon_bound(*point) for point, value in epsilons.items()),
+        "exceeding_count": sum(
+            value > erm_proven_epsilon_bound(*point) for point, value in epsilons.items()
+        ),
+    }
+
+
+# A mechanism that Theorem 5 calls private at ε = 4.98: its bins and q_1, ..., q_5.
+_THEOREM5_BINS = "-4.283,-2.007,-0.131,0.131,2.007,4.283"
+_THEOREM5_SELECTIONS = (
+    ("1",),
+    ("0.0001", "0.9999"),
+    ("0.0054", "0.4462", "0.5484"),
+    ("0.3551", "0.2546", "0.2588", "0.1315"),
+    ("0.2633", "0.3889", "0.1083", "0.0223", "0.2172"),
+)
+
+
+def check_theorem5() -> Record:
+    """Compare the printed pairs of Theorem 5 with the exact ε of a mechanism with six bins.
+
+    The bounds are o = u = q, so that z and w are the exact probabilities p. The bins 3 and 4 are in
+    (-1, 1).
+
+    Returns:
+        printed_epsilon: the smallest ε at which every printed pair holds, with j read as i.
+        exact_epsilon: the exact ε. missing_epsilon: the ε that the pair p(B_4, 1), lim p(B_3, 1)
+        needs, which is not printed.
+    """
+    selections = [[Fraction(value) for value in row] for row in _THEOREM5_SELECTIONS]
+    quantizer = two_bin(read_bins(_THEOREM5_BINS), selections)
+    bins = [float(value) for value in quantizer.bins]
+    q = [[float(value) for value in row] for row in selections]
+    m = len(bins)
+
+    def compute_left_law(i: int, x: float, j: int) -> float:
+        # (4) for a bin i <= j and an input with j bins at or left of it.
+        right_law = q[m - j - 1][::-1]
+        shares = [(bins[r] - x) / (bins[r] - bins[i - 1]) for r in range(j, m)]
+        return q[j - 1][i - 1] * sum(p * s for p, s in zip(right_law, shares, strict=True))
+
+    def compute_limit(i: int, k: int) -> float:
+        return compute_left_law(i, bins[k - 1], k - 1)
+
+    ends = {i: compute_left_law(i, 1.0, 4) for i in (1, 2, 3)}
+    ratios = []
+    # The first item of the theorem, whose only pair of bins is i = 3, k = 4.
+    for largest in (q[2][2], q[3][3]):
+        ratios += [largest / compute_limit(3, 4), largest / ends[3]]
+    # The second item.
+    for i, k in itertools.product((1, 2), (3, 4)):
+        for largest in (compute_left_law(i, bins[k - 1], k), compute_left_law(i, -1.0, 2)):
+            ratios += [largest / compute_limit(i, k), largest / ends[i]]
+    return {
+        "printed_epsilon": math.log(max(ratios)),
+        "exact_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
+        "missing_epsilon": math.log(compute_left_law(1, bins[3], 4) / compute_limit(1, 3)),
+    }
+
+
+def compare_vector_mechanisms() -> Record:
+    """Compare the errors of OPTM, MVU and RQM on the vectors of Figs. 4a and 4b at ε = 1.
+
+    Returns:
+        cube, ball: the exact root mean squared errors of OPTM, of the best mechanism of OPTM's
+        family at its bins, of MVU and of RQM, as text. min_excess: the smallest excess of OPTM and
+        of this best mechanism over MVU.
+    """
+    epsilon = "1"
+    texts = {}
+    excesses = []
+    mechanisms = list_published_mechanisms(epsilon, "table7")
+    for inputs, density in (("cube", uniform_density()), ("ball", make_ball_density())):
+        best_optm = design_squared_error_optm(epsilon, density)
+        quantizers = [mechanisms["OPTM"], best_optm, mechanisms["MVU"], mechanisms["RQM"]]
+        errors = [compute_root_mean_square(quantizer, inputs) for quantizer in quantizers]
+        texts[inputs] = " / ".join(f"{error:.2f}" for error in errors)
+        excesses += [errors[0] - errors[2], errors[1] - errors[2]]
+    return {**texts, "min_excess": min(excesses)}
 
 
 def compare_authors_optm() -> Record:

@@ -411,6 +411,19 @@ def test_command_line_audit_of_erm_shows_its_published_epsilon(capsys: pytest.Ca
     code, out, _ = run(capsys, "audit", "erm", "--with", "bins=-3,-1,1,3", "--with", "gamma=1")
     assert code == 0
     assert "published epsilon" in out
+    assert "does NOT hold" not in out
+
+
+def test_command_line_audit_says_where_theorem_1_is_false(capsys: pytest.CaptureFixture[str]):
+    with_bins = "bins=-1.1,-11/30,11/30,1.1"
+    arguments = ("audit", "erm", "--with", with_bins, "--with", "gamma=0.1")
+    _, out, _ = run(capsys, *arguments)
+    line = next(line for line in out.splitlines() if line.startswith("published epsilon"))
+    assert "2.27475172" in line
+    assert "does NOT hold here" in line
+    _, out, _ = run(capsys, *arguments, "--json")
+    report = json.loads(out)
+    assert report["published_epsilon"] < report["pure_epsilon"] <= report["proven_epsilon"]
 
 
 @pytest.mark.parametrize("parameter", ["q", "levels=4", "bins=-3"])
