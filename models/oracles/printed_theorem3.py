@@ -20,6 +20,8 @@ Misprints, and how they are read here:
 * (38) omits the group b + 1 if j < h. Its length must be μ̄ - 1, so that all lengths sum to n + 1.
 * (41) swaps the two indices of ψ, the mass of the group of one element (the singleton).
 * (34) is 1/Σ ℓ_i e^{-iε}. (35)-(36) differ from it if j = h; `phi_35_36` exists only to show that.
+* (54) and (55), the limits of (36) and (34) as n -> ∞, contradict (31), (34) and (36).
+  `PrintedLimit` has both. `limit_law` has the limit of the true optimum.
 * The theorem assumes b + r < μ̄. For other n, Appendix 10 says in prose that a last group that
   reaches μ̄ splits as well, which Table 1 (b + r = 4, μ̄ = 3) uses. So `staircases` continues while
   the next group has μ̄ masses.
@@ -33,6 +35,7 @@ Misprints, and how they are read here:
 | δ̲_{h,j}    | `Staircase.lower`, (37c); 0 for Lemma 4                      |
 | δ̄_{h,j}    | `Staircase.upper`, (37a), (37b)                              |
 | ξ_j        | `_xi(ε, j)`                                                  |
+| c = b - h  | number of whole groups of a region as n -> ∞: `c`            |
 """
 
 import math
@@ -226,3 +229,49 @@ def phi_35_36(
     middle = a ** (b - h + 1) * (a**j - _xi(epsilon, h))
     beta = 1.0 + middle + (grid.tall_columns + h - u) * a ** (b + 1)
     return 1.0 / (mu_bar * alpha + beta)
+
+
+@dataclass(frozen=True)
+class PrintedLimit:
+    """The limit of a printed flat region as n -> ∞, with c = b - h whole groups, and j.
+
+    By (31) the groups c + 1, c + 2, ... have μ̄ - 1 masses, except the group c + j + 1, which has μ̄.
+
+    Attributes:
+        printed_beta: limit of β as (54) prints it.
+        beta: limit of β by (36): 1 + a^{c+1} (a^j - 1/(1-a)).
+        printed_mass: f(0) as (55) prints it.
+        mass: f(0) by (34), with this β and the limit α = a/(1-a).
+        lower: lower end of the claimed δ interval by (37c), with `mass`.
+        upper: upper end of the claimed δ interval by (37a), with `mass`.
+    """
+
+    printed_beta: float
+    beta: float
+    printed_mass: float
+    mass: float
+    lower: float
+    upper: float
+
+
+def printed_limit(mu_bar: int, epsilon: float, c: int, j: int) -> PrintedLimit:
+    """Compute the limit of a printed flat region as n -> ∞, as printed and by (31), (34), (36).
+
+    Args:
+        mu_bar: largest difference μ̄ of neighbouring answers.
+        epsilon: budget ε > 0.
+        c: number c = b - h of whole groups, >= 1.
+        j: the index j of the region, >= 1.
+    """
+    a = math.exp(-epsilon)
+    alpha = a / (1.0 - a)
+    beta = 1.0 + a ** (c + 1) * (a**j - 1.0 / (1.0 - a))
+    mass = 1.0 / (mu_bar * alpha + beta)
+    return PrintedLimit(
+        printed_beta=1.0 - a ** (c + j + 1) / (1.0 - a),
+        beta=beta,
+        printed_mass=(1.0 - a) / (mu_bar * a + 1.0 - a * (1.0 + a ** (c + j))),
+        mass=mass,
+        lower=mass * a**c * _xi(epsilon, j),
+        upper=mass * a**c * _xi(epsilon, j + 1),
+    )

@@ -62,7 +62,8 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.models.modulo.frontier import compute_delta_frontier
 from workbench.models.oracles import rational_forms
 from workbench.models.oracles.bounded_difference import column_cut_law
-from workbench.models.oracles.printed_theorem3 import printed_pmf, staircases
+from workbench.models.oracles.limit_law import limit_law
+from workbench.models.oracles.printed_theorem3 import printed_limit, printed_pmf, staircases
 from workbench.models.oracles.single_distance import level_curve
 from workbench.papers.modulo_noise.common import (
     compute_closed_form,
@@ -375,6 +376,46 @@ def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFram
     for stairs in staircases(n, max_shift, epsilon):
         points += [(stairs.lower, stairs.mass), (stairs.upper, stairs.mass)]
     return pd.DataFrame([*points, (1.0, 1.0)], columns=["delta", "f0"])
+
+
+def compute_limit_curve(mu_bar: int, epsilon: float, delta: Grid) -> pd.DataFrame:
+    """Return the largest f(0) in the limit n -> ∞ at every δ.
+
+    Args:
+        mu_bar: The largest difference μ̄ of neighbouring answers, >= 1.
+        epsilon: The ε of the budget, >= ln 2, so that the limit is proven.
+        delta: The values of δ, in [0, 1].
+
+    Returns:
+        The columns delta and f0.
+    """
+    deltas = _read_grid(delta)
+    limits = [limit_law(mu_bar, epsilon, value) for value in deltas]
+    assert all(limit.kind == "optimum" for limit in limits)
+    return pd.DataFrame({"delta": deltas, "f0": [1 - limit.value for limit in limits]})
+
+
+def compute_printed_limits(mu_bar: int, epsilon: float, c: int, j_count: int) -> pd.DataFrame:
+    """Return the limits of the printed flat regions (c, 1), (c, 2), ..., and those of (34).
+
+    Args:
+        mu_bar: The largest difference μ̄ of neighbouring answers, >= 1.
+        epsilon: The ε of the budget, > 0.
+        c: The number c = b - h of whole groups, >= 1.
+        j_count: The number of regions.
+
+    Returns:
+        Two rows for each curve and region, at the ends of its claimed δ interval by (37): the
+        columns curve, j, delta, f0 and beta. The curve "printed" has (54) and (55), "corrected"
+        the limits of (36) and (34).
+    """
+    rows = []
+    for j in range(1, j_count + 1):
+        limit = printed_limit(mu_bar, epsilon, c, j)
+        for delta in (limit.lower, limit.upper):
+            rows.append(("printed", j, delta, limit.printed_mass, limit.printed_beta))
+            rows.append(("corrected", j, delta, limit.mass, limit.beta))
+    return pd.DataFrame(rows, columns=["curve", "j", "delta", "f0", "beta"])
 
 
 def compute_level_curve(

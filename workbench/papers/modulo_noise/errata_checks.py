@@ -28,9 +28,11 @@ from workbench.mechanisms.baselines.count_queries import (
     discrete_gaussian,
 )
 from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.limit_law import limit_law
 from workbench.models.oracles.printed_theorem3 import (
     phi_35_36,
     printed_level_curve,
+    printed_limit,
     printed_pmf,
     staircases,
 )
@@ -309,6 +311,70 @@ def audit_short_groups(n: int, mu_bar: int, epsilon: float) -> Record:
         "needed_delta": compute_needed_delta(noise, question, epsilon),
         "single_mass": float(noise.pmf[n - mu_bar]),
     }
+
+
+# Section 3.2.3: the limits for n -> ∞.
+
+
+def compare_printed_limits(mu_bar: int, epsilon: float, c: int, j: int, n: int) -> Record:
+    """Compare (54) and (55) with the limits of (36) and (34), and with the limit of the optimum.
+
+    Args:
+        mu_bar: The largest difference μ̄ of neighbouring answers, >= 1.
+        epsilon: The ε of the budget, >= ln 2.
+        c: The number c = b - h of whole groups, >= 1.
+        j: The index j of the region, >= 1.
+        n: A large multiple of μ̄, at which the lengths (31) are summed and the optimum is computed.
+
+    Returns:
+        beta, mass, printed_beta, printed_mass: the limits of β and φ₀, and as printed.
+        next_printed_mass: φ₀ of the next region as printed. summed_mass: φ₀ from the lengths (31)
+        at n. delta: the start of the region. limit_mass, finite_mass: the optimal f(0) there in the
+        limit and at n.
+    """
+    limit = printed_limit(mu_bar, epsilon, c, j)
+    a = math.exp(-epsilon)
+    b = n // mu_bar
+    total = 1.0
+    for i in range(1, b + 1):
+        is_whole = i <= c or i == c + j + 1
+        total += (mu_bar if is_whole else mu_bar - 1) * a**i
+    return {
+        "beta": limit.beta,
+        "mass": limit.mass,
+        "printed_beta": limit.printed_beta,
+        "printed_mass": limit.printed_mass,
+        "next_printed_mass": printed_limit(mu_bar, epsilon, c, j + 1).printed_mass,
+        "summed_mass": 1 / total,
+        "delta": limit.lower,
+        "limit_mass": 1 - limit_law(mu_bar, epsilon, limit.lower).value,
+        "finite_mass": 1 - column_cut_law(n, mu_bar, epsilon, limit.lower).value,
+    }
+
+
+def measure_flat_intervals(epsilon: float, i: int) -> Record:
+    """Measure the flat regions i and 2i of f(0) for a single distance in the limit n -> ∞.
+
+    The flat region i has f(0) = (1 - a)/(1 - a^{i+1}), (53). It starts at δ = a^i f(0), where the
+    level cut after hop i becomes affordable, and ends at δ = a^{i-1} f(0).
+
+    Args:
+        epsilon: The ε of the budget, > 0.
+        i: The index of the region, >= 1.
+
+    Returns:
+        first, second: the length of the δ interval times e^{iε}, for i and for 2i. last: 2i.
+    """
+    a = math.exp(-epsilon)
+    scaled_lengths = []
+    for index in (i, 2 * i):
+        mass = (1 - a) / (1 - a ** (index + 1))
+        low, high = a**index * mass, a ** (index - 1) * mass
+        # The limit law is flat on this interval, so its value inside is 1 - f(0).
+        inside = limit_law(1, epsilon, (low + high) / 2)
+        assert math.isclose(inside.value, 1 - mass, rel_tol=1e-12)
+        scaled_lengths.append((high - low) / a**index)
+    return {"first": scaled_lengths[0], "second": scaled_lengths[1], "last": 2 * i}
 
 
 # Baselines.
