@@ -7,6 +7,7 @@ there. Algorithm, assumption and figure numbers are the paper's. k is the number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -17,13 +18,69 @@ from workbench.exact.objects import Record
 from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.mechanisms.label_randomizers.label_randomizer import project_counts
 from workbench.models.losses import parse_loss
-from workbench.models.oracles.bins import interval_losses, optimal_bins
+from workbench.models.oracles.bins import evaluate_partition, interval_losses, optimal_bins
 from workbench.papers.artifact import read_printed_numbers
 from workbench.papers.label_dp.figures import compute_signature, get_example_matrix
 from workbench.papers.label_dp.lattice import make_lattice_noise
 from workbench.privacy.audit import audit
 
 _MAX_POINTER_MOVES = 100  # A pointer that moves this often never stops.
+
+
+def sum_printed_staircase(delta: int, r: int, epsilon: float) -> Record:
+    """Sum the masses of Definition 24 for two values of its b, which the paper does not define.
+
+    Args:
+        delta: The width Δ >= 2 of a step.
+        r: The integer 1 <= r <= Δ.
+        epsilon: The ε of the noise, > 0.
+
+    Returns:
+        total: the sum of all masses for b = e^-ε. other_total: the sum for b = e^-ε/2.
+    """
+    totals = []
+    falls = math.exp(-epsilon)
+    for b in (falls, math.exp(-epsilon / 2)):
+        first_mass = (1 - b) / (2 * r + 2 * b * (delta - r) - (1 - b))
+        # The masses of 0..Δ-1; every further step of width Δ has e^-ε times them.
+        step = first_mass * (r + falls * (delta - r))
+        totals.append(2 * step / (1 - falls) - first_mass)
+    return {"total": totals[0], "other_total": totals[1]}
+
+
+def check_table_index(epsilon: float) -> Record:
+    """Compare the table A of Algorithm 2 with the smallest losses of RR-on-Bins, for k = 4 labels.
+
+    Args:
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        losses: A[k][d]/(d - 1 + e^ε) for d = 1..k, as text. max_difference: the largest difference
+        from the smallest loss of all partitions into d intervals.
+    """
+    labels = np.array([0.0, 1.0, 3.0, 7.0])
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    loss = parse_loss("squared")
+    k = labels.size
+    interval_loss = interval_losses(labels, prior, epsilon, loss)
+    table = np.full((k + 1, k + 1), np.inf)
+    table[0, 0] = 0.0
+    for i, j in itertools.product(range(1, k + 1), range(1, k + 1)):
+        table[i, j] = min(table[r, j - 1] + interval_loss[r, i - 1] for r in range(i))
+    losses = []
+    differences = []
+    for d in range(1, k + 1):
+        losses.append(table[k, d] / (d - 1 + math.exp(epsilon)))
+        partitions = [(0, *rest) for rest in itertools.combinations(range(1, k), d - 1)]
+        least_loss = min(
+            evaluate_partition(labels, prior, epsilon, loss, np.array(starts))[0]
+            for starts in partitions
+        )
+        differences.append(abs(losses[-1] - least_loss))
+    return {
+        "losses": ", ".join(f"{value:.6f}" for value in losses),
+        "max_difference": max(differences),
+    }
 
 
 def count_candidates() -> Record:

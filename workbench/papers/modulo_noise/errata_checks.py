@@ -36,6 +36,7 @@ from workbench.models.oracles.printed_theorem3 import (
     printed_pmf,
     staircases,
 )
+from workbench.models.oracles.single_distance import single_distance_law
 from workbench.papers.modulo_noise.common import (
     compute_closed_form,
     compute_needed_delta,
@@ -108,6 +109,37 @@ def count_variables(n: int) -> Record:
     return {
         "columns_one_distance": count_columns(make_question(n=n, shifts=[1])),
         "columns_three_distances": count_columns(make_question(n=n, max_shift=3)),
+    }
+
+
+def check_first_linear_section(n: int, epsilon: float) -> Record:
+    """Compare the masses of Theorem 2 in its first linear section with those of Appendix 9.
+
+    The section goes from δ̄_0 = a^{n-1} f(0) of Lemma 3 to δ̲_1, with a = e^-ε. δ is its middle.
+
+    Args:
+        n: The largest answer, >= 2. Neighbouring answers differ by 1.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        delta: δ. optimal_mass: f(0) by Theorem 2. corrected_mass, printed_mass: f_(0) with and
+        without ε in the exponent. max_difference: the largest difference of the optimal masses
+        from the corrected ones, for h < n.
+    """
+    a = math.exp(-epsilon)
+    low = a ** (n - 1) * (1 - a) / (1 - a ** (n + 1))
+    high = a ** (n - 1) * (1 - a) / (1 - a**n)
+    delta = (low + high) / 2
+    pmf = single_distance_law((n + 1,), (1,), epsilon, delta).pmf
+    assert pmf is not None
+    masses = np.sort(pmf)[::-1]
+    corrected_masses = delta * np.exp(epsilon * (n - 1 - np.arange(n)))
+    return {
+        "delta": delta,
+        "optimal_mass": masses[0],
+        "corrected_mass": corrected_masses[0],
+        "printed_mass": delta * math.exp(n - 1),
+        "max_difference": np.abs(masses[:n] - corrected_masses).max(),
     }
 
 
