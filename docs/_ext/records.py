@@ -3,12 +3,14 @@
     directive            shows
     {options} FAMILY     the table of the options of a family
     {errata} PAPER       the errata of a paper, each with its check
+    {claims} PAPER       the judged claims of a paper
 
 The gallery of results (results/index.html) is copied to the site as gallery.html.
 """
 
 from __future__ import annotations
 
+import csv
 import html
 import json
 import re
@@ -28,6 +30,9 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 # The relative widths of the columns of the table of options.
 _OPTION_COLUMN_WIDTHS = (18, 14, 12, 56)
+
+# The relative widths of the columns of the table of claims.
+_CLAIM_COLUMN_WIDTHS = (36, 44, 10, 10)
 
 # A link from a page to the gallery in results/, with or without an anchor.
 _GALLERY_LINK = re.compile(r"\]\((?:\.\./)+results/(?:README\.md|index\.html)(?:#[^)]*)?\)")
@@ -111,6 +116,26 @@ class Errata(SphinxDirective):
         return items
 
 
+class Claims(SphinxDirective):
+    """The directive {claims} PAPER: the judged claims of a paper, from results/claims."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        path = RESULTS / "claims" / "claims.csv"
+        self.env.note_dependency(str(path))
+        rows = []
+        with path.open(encoding="utf-8", newline="") as file:
+            for claim in csv.DictReader(file):
+                if claim["paper"] == self.arguments[0]:
+                    cells = [f"{claim['place']}: “{claim['sentence']}”"]
+                    cells += [claim[key] for key in ("ours", "verdict", "source")]
+                    rows.append([nodes.paragraph("", cell) for cell in cells])
+        heads = ["claim", "ours", "verdict", "source"]
+        return [make_table(heads, rows, _CLAIM_COLUMN_WIDTHS)]
+
+
 def _replace_outside_links(app: Sphinx, name: str, source: list[str]) -> None:
     """Replace links to files outside docs/ by links to pages of the site.
 
@@ -130,6 +155,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives, the links and the copy of the gallery. Sphinx calls this."""
     app.add_directive("options", Options)
     app.add_directive("errata", Errata)
+    app.add_directive("claims", Claims)
     app.connect("source-read", _replace_outside_links)
     app.connect("build-finished", _copy_gallery)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

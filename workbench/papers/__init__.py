@@ -25,6 +25,7 @@ PAPERS = {
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
     "dro": "workbench.papers.dro.artifacts",
+    "claims": "workbench.papers.claims",
     "formulas": "workbench.papers.formulas",
     "frontier": "workbench.papers.frontier",
     "published": "workbench.papers.published",

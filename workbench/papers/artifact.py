@@ -12,6 +12,7 @@ compared with our numbers and never used to compute them.
                                artifact) or `rows` (parts of its table, see `_compute_part`)
     [<artifact>.figure]        the figure, see `workbench.io.drawing`
     [errata.<name>]            an erratum, see `check_errata`
+    [claims.<name>]            how a sentence of the paper is judged, see `workbench.papers.claims`
 
 For example, this declares an artifact whose table has the rows of two calls of
 `solve_least_error(n=8, max_shift=3, epsilon=...)`:
@@ -484,16 +485,21 @@ def _check_erratum(erratum: Values, functions: Values) -> Record:
             rows = functions[number["function"]](**number["arguments"])
             values[name] = rows.eval(number["value"])
         elif isinstance(number, str):
-            values[name] = _evaluate_expression(number, values)
+            values[name] = evaluate_expression(number, values)
         else:
             values[name] = number
     keys = ("place", "printed", "right", "evidence")
     sentences: Record = {key: erratum[key].format(**values) for key in keys}
-    return sentences | {"holds": bool(_evaluate_expression(erratum["condition"], values))}
+    return sentences | {"holds": bool(evaluate_expression(erratum["condition"], values))}
 
 
-def _evaluate_expression(expression: str, values: Values) -> Any:
-    """Return the value of an expression of named numbers."""
+def evaluate_expression(expression: str, values: Values) -> Any:
+    """Return the value of an expression of named numbers.
+
+    Args:
+        expression: The expression.
+        values: The numbers by name.
+    """
     result: Any = pd.DataFrame([values]).eval(expression)
     return result.item()
 
@@ -520,6 +526,10 @@ class Paper:
         resumable: Artifacts that store their rows in a file and continue after an interruption.
         on_demand: Whether the paper is recomputed only if it is named or with --full, because it
             takes minutes and measures seconds.
+        reads_results: Artifacts whose function reads files of other artifacts. They are computed
+            last. The folder of the results is their second argument.
+        file: The name of its declared file and of its printed file, without suffix.
+        functions: The functions that the declared file names, by name.
     """
 
     name: str
@@ -535,6 +545,9 @@ class Paper:
     timed_alone: Collection[str] = ()
     resumable: Collection[str] = ()
     on_demand: bool = False
+    reads_results: Collection[str] = ()
+    file: str = ""
+    functions: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def requires_full(self) -> bool:
@@ -568,7 +581,9 @@ def build_declared_paper(file: str, *namespaces: Record) -> Paper:
     errata = None
     if "errata" in declaration:
         errata = partial(check_errata, file, functions)
-    return Paper(**declaration["paper"], artifacts=artifacts, errata=errata)
+    return Paper(
+        **declaration["paper"], artifacts=artifacts, errata=errata, file=file, functions=functions
+    )
 
 
 def _make_artifact_function(file: str, name: str, functions: Values) -> ArtifactFunction:

@@ -53,7 +53,8 @@ def reproduce(
 
     Args:
         papers: Names of papers. Default: all.
-        only: Names of artifacts, each of one of the papers. Default: all.
+        only: Names of artifacts, each of one of the papers, or "errata" for the errata of the
+            papers. Default: all.
         results: The folder of the results.
         full: Whether to recompute the artifacts that take longer than minutes too.
         jobs: The number of processes. Default: the number of cores. It does not change the files.
@@ -85,7 +86,7 @@ def reproduce(
     for note in notes:
         progress(0, len(artifacts), note)
     wanted_steps = [*artifacts]
-    if artifact_names is None:
+    if artifact_names is None or ERRATA in artifact_names:
         wanted_steps += [(paper, ERRATA) for paper in selected_papers if paper.errata]
         # The sort is stable: the errata of a paper follow its artifacts.
         wanted_steps.sort(key=lambda pair: selected_papers.index(pair[0]))
@@ -105,6 +106,7 @@ def reproduce(
     sentences = [*notes]
     if run.rows:
         sentences.insert(0, f"{summarise_agreement(run.rows)}.")
+    sentences += [f"{paper}: {summary}." for paper, summary in run.errata_summaries.items()]
     return Result(
         title="Printed numbers beside ours",
         rows=run.rows,
@@ -144,6 +146,8 @@ def _select_artifacts(
     known_artifacts = [(paper, artifact) for paper in papers for artifact in paper.artifacts]
     for name in names or ():
         if any(paper.name == name for paper in papers):
+            continue
+        if name == ERRATA and any(paper.errata for paper in papers):
             continue
         owners = [paper for paper, artifact in known_artifacts if artifact == name]
         if not owners:

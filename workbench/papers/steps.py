@@ -69,6 +69,7 @@ class Outcome:
         seconds: The runtime in seconds.
         files: File name -> content.
         rows: One row for every printed number that is compared. Errata have none.
+        summary: How many errata are shown. Empty for artifacts.
     """
 
     paper: str
@@ -76,6 +77,7 @@ class Outcome:
     seconds: float
     files: Mapping[str, bytes]
     rows: Sequence[Row] = ()
+    summary: str = ""
 
 
 def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], list[Step]]:
@@ -86,12 +88,14 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
 
     Returns:
         The expected seconds of each step that may run beside others, in the order of `wanted`. And
-        the steps that run alone afterwards, because they measure time or start processes.
+        the steps that run alone afterwards, because they measure time, start processes, or read
+        the files of other artifacts.
     """
     expected_seconds: dict[Step, float] = {}
     lone_steps = []
     for paper, name in wanted:
-        if paper.on_demand or name in paper.timed_alone:
+        runs_last = name in paper.timed_alone or name in paper.reads_results
+        if paper.on_demand or runs_last:
             lone_steps.append(Step(paper.name, (name,)))
             continue
         group = next((names for names in paper.computed_together if name in names), (name,))
@@ -118,6 +122,7 @@ class Reproduction:
         progress: Called with (number of finished artifacts, number of artifacts, a line of text).
         formats: Names of `FORMATS` to write besides the default.
         rows_by_artifact: The rows of the finished artifacts by (paper, artifact).
+        errata_summaries: How many errata are shown, by paper.
     """
 
     wanted: Sequence[tuple[Paper, str]]
@@ -126,6 +131,7 @@ class Reproduction:
     progress: Progress
     formats: Collection[str] = ()
     rows_by_artifact: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
+    errata_summaries: dict[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
@@ -193,7 +199,8 @@ class Reproduction:
             write_atomically(self.results / paper / file, content)
         _partial_rows_file(self.results, paper, name).unlink(missing_ok=True)
         if name == ERRATA:
-            self._report(f"{paper}: the errata are checked")
+            self._report(f"{paper}: {outcome.summary}")
+            self.errata_summaries[paper] = outcome.summary
             return
         line = f"{self._position} {paper} {name} done in {outcome.seconds:.1f} s"
         if outcome.rows:
@@ -232,11 +239,17 @@ def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcom
         make = paper.artifacts.get(name)
         if make is None:
             assert paper.errata
-            files = {"errata.json": encode_json(paper.errata())}
-            outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files))
+            errata = paper.errata()
+            shown_count = sum(erratum["holds"] for erratum in errata)
+            summary = f"{shown_count} of {len(errata)} errata are shown by their checks"
+            files = {"errata.json": encode_json(errata)}
+            seconds = clock.elapsed_seconds
+            outcomes.append(Outcome(paper.name, name, seconds, files, summary=summary))
             continue
         if name in paper.resumable:
             artifact = make(full, _partial_rows_file(results, paper.name, name))
+        elif name in paper.reads_results:
+            artifact = make(full, results)
         else:
             artifact = make(full)
         rows = _list_comparison_rows(paper.name, artifact)

@@ -40,6 +40,7 @@ from workbench.papers.artifact import (
     read_printed_numbers,
     round_to_digits,
 )
+from workbench.papers.dql import claim_checks
 from workbench.privacy.audit import audit_extremes
 from workbench.solvers.arrays import Vector
 
@@ -355,4 +356,4 @@ def measure_cancellation() -> Record:
     return {"t": t, "printed_ratio": 1 - quotient, "true_ratio": float(law.pmf[t] / law.cdf[t])}
 
 
-PAPER = build_declared_paper("dql", globals())
+PAPER = build_declared_paper("dql", globals(), vars(claim_checks))

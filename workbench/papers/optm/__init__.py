@@ -9,11 +9,14 @@
 | vectors  | Figs. 4a and 4b                                                  |
 | sgd      | Figs. 4c and 4d                                                  |
 | errata   | the checks of the errata                                         |
+| claim_checks | the numbers by which claims in words are judged              |
 """
 
 from __future__ import annotations
 
 from workbench.papers.artifact import build_declared_paper
-from workbench.papers.optm import errata, figures, sgd, tables, vectors
+from workbench.papers.optm import claim_checks, errata, figures, sgd, tables, vectors
 
-PAPER = build_declared_paper("optm", *map(vars, (tables, figures, vectors, sgd, errata)))
+PAPER = build_declared_paper(
+    "optm", *map(vars, (tables, figures, vectors, sgd, errata, claim_checks))
+)
