@@ -115,6 +115,7 @@ USERS_OF_READERS = {
 }
 FILE_LIBRARIES = {"csv", "openpyxl", "polars", "pyarrow"}
 USERS_OF_FILE_LIBRARIES = {
+    "workbench.papers.claims": "reads the stored results",
     "workbench.papers.gallery": "reads the stored results",
     "workbench.papers.label_dp.data": "reads the data sets of a paper",
     "workbench.sweeps.export": "writes files",

@@ -527,7 +527,7 @@ class Paper:
         on_demand: Whether the paper is recomputed only if it is named or with --full, because it
             takes minutes and measures seconds.
         reads_results: Artifacts whose function reads files of other artifacts. They are computed
-            last. The folder of the results is their second argument.
+            last. Their further arguments are the folder of the results and all papers.
         file: The name of its declared file and of its printed file, without suffix.
         functions: The functions that the declared file names, by name.
     """

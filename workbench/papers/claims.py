@@ -31,7 +31,6 @@ from pathlib import Path
 import pandas as pd
 
 from workbench.exact.objects import Record, Values
-from workbench.papers import PAPERS, load_paper
 from workbench.papers.artifact import (
     Artifact,
     Paper,
@@ -122,7 +121,7 @@ def judge_claims(paper: Paper, results: Path) -> Iterator[Record]:
     declared_claims = read_declaration(paper.file).get("claims", {})
     printed_claims = read_printed_numbers(paper.file)["claims"] if declared_claims else {}
     for name, claim in declared_claims.items():
-        row = {"paper": paper.name, **printed_claims[name]}
+        row: Record = {"paper": paper.name, **printed_claims[name]}
         try:
             row |= _judge_claim(claim, paper, results)
         except MissingTable as missing:
@@ -172,16 +171,16 @@ def _read_stored_table(part: Values, paper: Paper, results: Path) -> pd.DataFram
     return pd.read_csv(path)
 
 
-def make_claims_table(full: bool, results: Path) -> Artifact:
+def make_claims_table(full: bool, results: Path, papers: Sequence[Paper]) -> Artifact:
     """Make the table of all claims.
 
     Args:
         full: Not used: the table takes seconds.
         results: The folder of the results, whose stored tables are read.
+        papers: The papers in the order of the table.
     """
     rows: list[Record] = []
-    for name in PAPERS:
-        paper = load_paper(name)
+    for paper in papers:
         # Comparisons that are no papers have no printed file.
         if paper.file:
             rows += judge_claims(paper, results)

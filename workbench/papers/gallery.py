@@ -48,7 +48,7 @@ _COMPARISON_KEYS = ("what", "place", "printed", "ours", "difference", "verdict",
 _COMPARISON_HEADS = ("quantity", *_COMPARISON_KEYS[1:])
 
 _MAX_OPEN_COMPARISONS = 12  # A longer table of comparisons is shown on a click.
-_MAX_OPEN_ROWS = 40  # A longer table of data is shown on a click.
+_MAX_OPEN_ROWS = 45  # A longer table of data is shown on a click.
 _INTRODUCTION = """\
 # Results
 

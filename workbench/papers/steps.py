@@ -20,7 +20,7 @@ from typing import NamedTuple
 from workbench.errors import WorkbenchError
 from workbench.io.files import write_atomically
 from workbench.io.result import Progress, Row
-from workbench.papers import load_paper
+from workbench.papers import PAPERS, load_paper
 from workbench.papers.artifact import Artifact, Paper, encode_json
 from workbench.solvers.search import Deadline
 
@@ -93,9 +93,12 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
     """
     expected_seconds: dict[Step, float] = {}
     lone_steps = []
+    reading_steps = []
     for paper, name in wanted:
-        runs_last = name in paper.timed_alone or name in paper.reads_results
-        if paper.on_demand or runs_last:
+        if name in paper.reads_results:
+            reading_steps.append(Step(paper.name, (name,)))
+            continue
+        if paper.on_demand or name in paper.timed_alone:
             lone_steps.append(Step(paper.name, (name,)))
             continue
         group = next((names for names in paper.computed_together if name in names), (name,))
@@ -108,7 +111,7 @@ def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], 
             paper.expected_seconds.get(other_name, _DEFAULT_SECONDS) for other_name in names
         )
         expected_seconds[Step(paper.name, names)] = seconds
-    return expected_seconds, lone_steps
+    return expected_seconds, lone_steps + reading_steps
 
 
 @dataclass
@@ -249,7 +252,7 @@ def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcom
         if name in paper.resumable:
             artifact = make(full, _partial_rows_file(results, paper.name, name))
         elif name in paper.reads_results:
-            artifact = make(full, results)
+            artifact = make(full, results, [load_paper(other_name) for other_name in PAPERS])
         else:
             artifact = make(full)
         rows = _list_comparison_rows(paper.name, artifact)

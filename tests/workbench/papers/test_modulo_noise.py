@@ -171,7 +171,7 @@ def test_every_erratum_is_shown_by_its_check() -> None:
     places = " ".join(erratum["place"] for erratum in errata)
     expected_places = (
         "Section 2.1 / (13h) / Remark 3 / (23) / δ = 0.1212 / δ = 0.1522 / (15) / (31) / (38) / "
-        "(41) / (34) / (37b) / Appendix 10 / (46) / (50) / Figs 6 and 8 / (58)"
+        "(41) / (34) / (37b) / Appendix 10 / (46) / (50) / (54), (55) / (53) / Figs 6 and 8 / (58)"
     )
     for place in expected_places.split(" / "):
         assert place in places, place
@@ -206,7 +206,7 @@ def test_a_printed_number_is_never_used_to_compute_ours(
 
 def test_the_printed_numbers_are_complete() -> None:
     figures = [f"fig{k}" for k in range(1, 15)]
-    assert set(PRINTED) == {*figures, "table1", "eq59", "text"}
+    assert set(PRINTED) == {*figures, "table1", "eq59", "text", "claims"}
     assert set(figures) | {"table1", "eq59"} <= set(PAPER.artifacts)
     for key in (*figures, "table1", "eq59"):
         assert PRINTED[key]["place"]

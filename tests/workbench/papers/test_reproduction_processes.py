@@ -6,6 +6,7 @@ this process.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pickle
 import signal
@@ -169,6 +170,48 @@ def test_rows_are_in_the_order_of_the_paper_whatever_ends_first(
     assert computed_names == ["short", "first", "second", "long", "clock"]
     assert (tmp_path / "dql/errata.json").exists()
     assert "### clock" in (tmp_path / "README.md").read_text()
+
+
+def test_only_errata_checks_the_errata_and_makes_no_artifact(
+    use_paper: Any, tmp_path: Path
+) -> None:
+    computed_names: list[str] = []
+    use_paper(make_test_paper(computed_names))
+    result = wb.reproduce("dql", "errata", tmp_path, jobs=1)
+    assert computed_names == []
+    assert result.sentences == ("dql: 0 of 0 errata are shown by their checks.",)
+    assert [path.name for path in (tmp_path / "dql").iterdir()] == ["errata.json"]
+
+
+def test_errata_of_a_paper_without_errata_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(wb.InvalidRequest, match="only must be one of"):
+        wb.reproduce("formulas", "errata", tmp_path)
+
+
+def test_an_artifact_that_reads_results_is_planned_last() -> None:
+    paper = dataclasses.replace(make_test_paper([]), reads_results=("short",))
+    _, lone_steps = plan_steps([(paper, name) for name in paper.artifacts])
+    assert [step.names for step in lone_steps] == [("clock",), ("short",)]
+
+
+def test_an_artifact_that_reads_results_gets_their_folder_after_the_others(
+    use_paper: Any, tmp_path: Path
+) -> None:
+    computed_names: list[str] = []
+    folders: list[Path] = []
+    paper = make_test_paper(computed_names)
+
+    def make_reader(full: bool, results: Path, papers: Sequence[Paper]) -> Artifact:
+        # The files of the other artifacts exist already.
+        assert (results / "dql/long.csv").exists()
+        folders.append(results)
+        return make_artifact_function("reader", computed_names)(full)
+
+    artifacts = {"reader": make_reader, **paper.artifacts}
+    use_paper(dataclasses.replace(paper, artifacts=artifacts, reads_results=("reader",)))
+    wb.reproduce("dql", results=tmp_path, jobs=2)
+    assert folders == [tmp_path]
+    assert "reader" in computed_names[4:]
 
 
 def test_an_error_keeps_the_artifacts_that_ended_before(use_paper: Any, tmp_path: Path) -> None:
