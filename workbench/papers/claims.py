@@ -186,7 +186,7 @@ def make_claims_table(full: bool, results: Path, papers: Sequence[Paper]) -> Art
             rows += judge_claims(paper, results)
     table = pd.DataFrame(rows)
     counts = Counter(verdict.partition(":")[0] for verdict in table["verdict"])
-    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
+    summary = ", ".join(f"{verdict} {counts[verdict]}" for verdict in sorted(counts))
     return make_artifact(NAME, NAME, table, count=len(table), summary=summary)
 
 

@@ -56,7 +56,7 @@ def test_the_probabilities_of_fig2_add_up_to_1():
 def test_every_erratum_is_shown():
     assert PAPER.errata is not None
     errata = PAPER.errata()
-    assert len(errata) == 8
+    assert len(errata) == 10
     assert all(erratum["holds"] for erratum in errata)
 
 
