@@ -37,6 +37,9 @@ is compared with the law Q at ε >= 0, over all outcomes i:
                     of a channel
     real-noise      the same for k cells per sensitivity and a point mass, s = ±1..±k, which
                     decides every real shift (`LineLaw`)
+    joint           independent noise of one law on every coordinate of a vector of integers: f × f
+                    × ... against the same, moved by v, for all shift vectors v of a relation. They
+                    are derived here, and a file with others is false (`list_shift_vectors`)
 
 If the file has a composed claim: T adaptive runs, each on neighbours that may depend on the
 published results of the earlier runs, are together dp at its ε and δ (`check_runs`).
@@ -60,13 +63,19 @@ What is counted before the check ("too large"). With
     law is that of W, plus t times those of u and v with t = ⌈D/P⌉ + 3 (t = 0 without tails), plus
     that of the point mass. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
+    For a joint release, C is the number of shift vectors, n the largest number of different ratios
+    of one of them, and the size of a law is that of its sum (`JointLaw`). For geometric noise a^|η|
+    with the largest L1 norm N, n = N + 1 and the size is N + 2 times that of a. C = 1 and n = 2 by
+    the rule for geometric noise below. Convolutions are limited by MAX_CONVOLUTION_UNITS.
+
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 16 times those of a trade-off function
                 s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose terms are computed
                 from series
                 C is at most n for pure (and dp, pdp with δ = 0) on a channel whose rows are all
                 neighbours, and for these notions and metric on a quantizer. C = 1 for them on
-                noise on a line that is even and never rises with |η|
+                noise on a line that is even and never rises with |η|, and on a joint release with
+                geometric noise
     loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
     composed    C n (300 + ⌊b/64⌋²) as well (C without the rule above). A second count follows when
@@ -117,6 +126,8 @@ FORMAT = "dp-workbench certificate"
 VERSION = 1
 MAX_WORK_UNITS = 100_000_000  # A file whose counted work exceeds this is refused as too large.
 MAX_ENCLOSURE_UNITS = 60_000_000  # A claim whose enclosures need more work stays undecided.
+MAX_CONVOLUTION_UNITS = 30_000_000  # Convolutions of privacy losses with more work are refused.
+MAX_SHIFT_VECTORS = 100_000  # A joint release may have this many shift vectors.
 MAX_FILE_BYTES = 16 << 20  # A larger file is refused as too large.
 # The parameters of each notion, in their order. The first may be one number for each comparison.
 PARAMETERS = {
@@ -1290,6 +1301,191 @@ def compute_line_loss(name, losses, mechanism):
     return beta**2 * line.mean_loss(lambda j: j * j + twelfth, (twelfth, zero, 1))
 
 
+# ---------- joint releases
+
+
+def list_partitions(total, max_part):
+    """Return the ways to write a number as a sum of positive integers, as falling tuples.
+
+    Args:
+        total: an integer >= 0.
+        max_part: no part is larger.
+    """
+    if total == 0:
+        return [()]
+    partitions = []
+    for part in range(1, min(total, max_part) + 1):
+        partitions += [(part, *rest) for rest in list_partitions(total - part, part)]
+    return partitions
+
+
+def count_partitions(max_total):
+    """Return how many partitions 0, 1, ..., max_total have together.
+
+    Args:
+        max_total: an integer >= 0.
+    """
+    counts = [1] + [0] * max_total
+    for part in range(1, max_total + 1):
+        for total in range(part, max_total + 1):
+            counts[total] += counts[total - part]
+    return sum(counts)
+
+
+def list_shift_vectors(release, neighbours, rows, span):
+    """Return all vectors by which one person moves the true answers, sorted.
+
+    A histogram has a bin for each coordinate. A vector stands for all its orders, so its entries
+    fall, and zeros are left out. Adding a person adds K rows or fewer to the bins, removing a
+    person subtracts them. Replacing does both, so the bins that gain and the bins that lose get at
+    most K rows each.
+
+    rows-anywhere    the rows may share bins: gains and losses are partitions of numbers up to K
+    row-per-bin      no two rows share a bin: every part is 1
+    pair-of-sums     the sums of x and of D - x over the rows, with x in 0..D on the grid
+
+    Args:
+        release: one of the three names.
+        neighbours: "add-remove" or "replace".
+        rows: K.
+        span: D for a pair of sums, else None.
+    """
+    vectors = set()
+    if release == "pair-of-sums":
+        if neighbours == "add-remove":
+            for j in range(1, rows + 1):
+                vectors |= {(a, j * span - a) for a in range(j * span + 1)}
+        else:
+            # j new rows replace k old ones; the difference t of their sums of x can be any integer
+            # from -k D to j D. More new rows with the same j - k only add further t.
+            for m in range(rows + 1):
+                k = rows - m
+                vectors |= {(t, m * span - t) for t in range(-k * span, rows * span + 1)}
+        vectors |= {(-a, -b) for a, b in vectors}
+        vectors.discard((0, 0))
+        return sorted(vectors)
+    sides = []
+    for total in range(rows + 1):
+        sides += list_partitions(total, total if release == "rows-anywhere" else 1)
+    losses = [tuple(-part for part in reversed(side)) for side in sides]
+    if neighbours == "add-remove":
+        vectors = {*sides, *losses}
+    else:
+        vectors = {gain + loss for gain in sides for loss in losses}
+    vectors.discard(())
+    return sorted(vectors)
+
+
+class JointLaw:
+    """Independent noise of one law f on every coordinate, compared with itself at shift vectors.
+
+    Outcomes with the same ratio of masses are merged, as a notion uses only ratios and their
+    masses. One coordinate at the shift s has an atom for each ratio k/l in lowest terms; its masses
+    are g k and g l with an integer g. Atoms are written {(k, l): g}. The outcomes of several
+    coordinates are products: (k k', l l') with g g', again in lowest terms.
+
+    Attributes:
+        line: f, a `LineLaw`.
+        is_geometric: whether f(η) = a^|η|, with one weight. Then the largest ratio of a vector is
+            a^-N with its L1 norm N.
+        units: the work of the convolutions so far.
+    """
+
+    def __init__(self, line):
+        """Start without any convolution.
+
+        Args:
+            line: f, a `LineLaw`.
+        """
+        self.line = line
+        self.is_geometric = line.first == 0 and len(line.weights) == 1 and line.ratio > 0
+        self.is_even = line.first == -line.last and line.weights == line.weights[::-1]
+        self.bits = sum(line.weights).bit_length()
+        self.units = 0
+        self.atoms_by_shift = {}
+        self.atoms_by_vector = {(): {(1, 1): 1}}
+
+    def count(self, products, bits):
+        """Count the work of products of atoms, and refuse beyond the limit.
+
+        Args:
+            products: number of products.
+            bits: size of a product.
+        """
+        self.units += products * (20 + (bits // 256) ** 2)
+        if self.units > MAX_CONVOLUTION_UNITS:
+            raise Refused(
+                "too large", f"The convolutions take more than {MAX_CONVOLUTION_UNITS} units."
+            )
+
+    def atoms_at(self, shift):
+        """Return the atoms of one coordinate.
+
+        Args:
+            shift: an integer that is not 0.
+        """
+        if shift not in self.atoms_by_shift:
+            (k, k_sum), (l, l_sum) = self.line.laws_at_shift(shift)
+            self.count(len(k), self.bits)
+            unit = math.gcd(k_sum, l_sum)
+            atoms = Counter()
+            for x, y in zip_equal(k, l):
+                x *= l_sum // unit
+                y *= k_sum // unit
+                g = math.gcd(x, y)
+                if g:
+                    atoms[x // g, y // g] += g
+            self.atoms_by_shift[shift] = atoms
+        return self.atoms_by_shift[shift]
+
+    def atoms_of(self, vector):
+        """Return the atoms of a shift vector. An even law has the same atoms at s and -s.
+
+        Args:
+            vector: a shift vector.
+        """
+        key = tuple(sorted(abs(s) if self.is_even else s for s in vector if s))
+        if key not in self.atoms_by_vector:
+            left = self.atoms_of(key[:-1])
+            right = self.atoms_at(key[-1])
+            bits = sum(
+                max(k.bit_length() + l.bit_length() for k, l in atoms) for atoms in (left, right)
+            )
+            self.count(len(left) * len(right), bits)
+            merged = Counter()
+            for (k, l), g in left.items():
+                for (x, y), h in right.items():
+                    common = math.gcd(k * x, l * y)
+                    if common:
+                        merged[k * x // common, l * y // common] += g * h * common
+            self.atoms_by_vector[key] = merged
+        return self.atoms_by_vector[key]
+
+    def laws_at(self, vector):
+        """Return P and Q of a shift vector as laws.
+
+        Args:
+            vector: a shift vector.
+        """
+        atoms = self.atoms_of(vector).items()
+        return tuple(
+            reduce_weights(weights)
+            for weights in zip_equal(*((g * k, g * l) for (k, l), g in atoms))
+        )
+
+    def extreme_laws(self, norm):
+        """Return the largest ratio of geometric noise beside all other outcomes, as P and Q.
+
+        In one coordinate at the shift N, it is the ratio a^-N of all η >= 0. They have the mass
+        1/(1 + a) under P and a^N/(1 + a) under Q.
+
+        Args:
+            norm: N, the largest L1 norm of a shift vector.
+        """
+        a = self.line.ratio
+        return make_law((1, a)), make_law((a**norm, 1 + a - a**norm))
+
+
 # ---------- many runs
 
 
@@ -1653,6 +1849,7 @@ def check_objective(objective, mechanism):
     name = objective.name
     value = objective.value
     losses = objective.losses
+    ensure(mechanism.kind != "joint", "A joint release states no loss.")
     if objective.rows is not None:
         is_channel = mechanism.kind == "channel" or mechanism.clamp
         ensure(is_channel, "Only a channel has an expected loss.")
@@ -1863,7 +2060,7 @@ def check_privacy(mechanism, notion, budgets, other_parameters):
         return
     labels = None
     if is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
-        labels = [(mechanism.reach,)]
+        labels = [() if mechanism.kind == "joint" else (mechanism.reach,)]
     for label, p, q in comparisons(mechanism, labels):
         requirement = requirements[budgets[None] if None in budgets else budgets[label]]
         check_pair(p, q, requirement, f"Neighbours {label}")
@@ -1883,7 +2080,9 @@ def comparisons(mechanism, labels=None):
         for p, q in product(dict.fromkeys(mechanism.laws), repeat=2):
             yield None, p, q
     for label in labels or mechanism.labels:
-        if mechanism.kind == "noise":
+        if mechanism.kind == "joint":
+            p, q = mechanism.joint.laws_at(label) if label else mechanism.extreme_laws
+        elif mechanism.kind == "noise":
             p = mechanism.laws[0]
             q = tuple(shift_values(p[0], mechanism.sizes, label)), p[1]
         elif mechanism.line is not None and not mechanism.clamp:
@@ -1909,9 +2108,11 @@ def is_decided_by_columns(mechanism, notion, budgets, other_parameters):
 def is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
     """Decide whether the comparison at the largest shift decides the claim.
 
-    It does for pure ε, or δ = 0, of even noise that never rises with its size (`LineLaw`).
-    Arguments: see `check_privacy`.
+    It does for pure ε, or δ = 0, of even noise that never rises with its size (`LineLaw`), and of
+    geometric noise of a joint release. Arguments: see `check_privacy`.
     """
+    if mechanism.kind == "joint":
+        return mechanism.joint.is_geometric and is_ratio_bound(notion, budgets, other_parameters)
     is_noise = mechanism.line is not None and not mechanism.clamp
     return (
         is_noise
@@ -1988,7 +2189,7 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
         other_numbers += [*objective.prior, *objective.outputs]
     if bias is not None:
         other_numbers += [*bias.outputs, *bias.inputs, bias.worst]
-    if mechanism.line is None:
+    if mechanism.line is None and mechanism.kind != "joint":
         c = len(mechanism.labels)
         if mechanism.kind == "quantizer":
             c = len({*laws}) ** 2
@@ -2012,6 +2213,8 @@ def count_work(mechanism, notion, budgets, other_parameters, objective, bias, co
         c = min(c, n)
     if is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
         c = 1
+        if mechanism.kind == "joint":
+            n = 2
     t = n * (law_count + len(labels))
     outcome_units = 1
     if points is not None:
@@ -2555,6 +2758,69 @@ def read_real_noise(data):
     return noise
 
 
+def read_joint(data):
+    """Read a joint release: one law, the relation, and its shift vectors as labels.
+
+    Args:
+        data: a JSON value.
+    """
+    readers = {
+        "release": read_text,
+        "neighbours": read_text,
+        "rows": read_integer,
+        "span": read_anything,
+        "shifts": make_tuple_reader(read_integers),
+    }
+    law = read_line_noise(data, lambda line: 1, lambda line: Fraction(0), **readers)
+    is_pair = law.release == "pair-of-sums"
+    ensure(
+        law.release in ("rows-anywhere", "row-per-bin", "pair-of-sums"),
+        "The release must be rows-anywhere, row-per-bin or pair-of-sums.",
+    )
+    ensure(law.neighbours in ("add-remove", "replace"), "Neighbours are add-remove or replace.")
+    ensure(1 <= law.rows <= 64, "A person may have 1 to 64 rows.")
+    ensure((law.span is None) != is_pair, "A pair of sums has a span, no other release has one.")
+    rows = law.rows
+    is_replaced = law.neighbours == "replace"
+    if is_pair:
+        span = read_integer(law.span, "span")
+        ensure(1 <= span <= 10_000, "The span must be 1 to 10000 steps.")
+        count = rows * (rows + 1) * span + 2 * rows
+        if is_replaced:
+            count = 2 * (rows + 1) * (2 * rows * span + 1)
+    else:
+        span = 1
+        sides = rows + 1
+        if law.release == "rows-anywhere":
+            sides = count_partitions(rows)
+        count = sides**2 - 1 if is_replaced else 2 * (sides - 1)
+    ensure(
+        count <= MAX_SHIFT_VECTORS,
+        f"There may be {MAX_SHIFT_VECTORS} shift vectors.",
+    )
+    law.labels = list_shift_vectors(law.release, law.neighbours, rows, law.span)
+    ensure(
+        list(law.shifts) == law.labels,
+        f"The shift vectors must be all {len(law.labels)} of the relation, in order.",
+        "false",
+    )
+    law.joint = JointLaw(law.line)
+    law.line = None
+    if law.joint.is_geometric:
+        norm = rows * span * (2 if is_replaced else 1)
+        law.extreme_laws = law.joint.extreme_laws(norm)
+        law.size = (len(law.labels), norm + 1, 1, (norm + 2) * count_bits(law.ratio))
+        return law
+    counts = []
+    bits = []
+    for vector in law.labels:
+        atoms = law.joint.atoms_of(vector)
+        counts.append(len(atoms))
+        bits.append(sum(g * k for (k, _), g in atoms.items()).bit_length())
+    law.size = (len(law.labels), max(counts), 1, max(bits))
+    return law
+
+
 # The reader of each kind of mechanism. It returns a namespace, called `mechanism` in this program,
 # with the entries of the file and at least
 #     kind      name of the kind
@@ -2564,7 +2830,8 @@ def read_real_noise(data):
 #               quantizer
 # Noise on the integers and the reals also has `line` (a `LineLaw`), `reach` (the largest shift),
 # `clamp` (the ends of the range, or None), `size` (what the count of work needs) and, on the reals,
-# `width` (the width of a cell). Quantizers have `knots` and `outputs`.
+# `width` (the width of a cell). Quantizers have `knots` and `outputs`. Joint releases have `joint`
+# (a `JointLaw`), `size` and, with geometric noise, `extreme_laws`.
 READERS = {
     "noise": read_noise,
     "channel": read_channel,
@@ -2573,6 +2840,7 @@ READERS = {
     "quantizer": read_quantizer,
     "integer-noise": read_integer_noise,
     "real-noise": read_real_noise,
+    "joint": read_joint,
 }
 
 
@@ -2957,6 +3225,12 @@ def format_mechanism(mechanism):
         if mechanism.clamp:
             compared = "pairs of clamped answers"
         return f"Noise on the integers, {count} {compared}"
+    if mechanism.kind == "joint":
+        span = f" of {mechanism.span} steps" if mechanism.span else ""
+        return (
+            f"A joint release, {mechanism.release}{span}, at most {mechanism.rows} rows of a "
+            f"person, neighbours by {mechanism.neighbours}, all {count} shift vectors"
+        )
     if mechanism.kind == "real-noise":
         return f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
     text = (

@@ -41,6 +41,7 @@ from workbench.notions.renyi import PrivacyLoss
 from workbench.notions.zcdp import ConcentratedLoss
 from workbench.privacy import audit_work
 from workbench.privacy.certificate_file import mechanism_from_dict
+from workbench.questions.joint_query import JointQuery
 
 __all__ = ["GENERATORS", "checker", "compare_checkers", "decide_by_both"]
 
@@ -650,6 +651,37 @@ def draw_line_noise(rng: random.Random, *, real: bool = False) -> Data:
     return data
 
 
+def draw_joint(rng: random.Random) -> Data:
+    """Draw a joint release with random noise, and sometimes one shift vector that is wrong."""
+    is_geometric = rng.random() < 0.3
+    weight_count = 1 if is_geometric else rng.randrange(1, 5)
+    first = 0 if is_geometric else rng.randrange(-weight_count, 2)
+    release = rng.choice(["rows-anywhere", "row-per-bin", "pair-of-sums"])
+    query = JointQuery(
+        release,
+        rng.choice(["add-remove", "replace"]),
+        rng.randrange(1, 4),
+        rng.randrange(1, 4) if release == "pair-of-sums" else None,
+    )
+    mechanism = {
+        "kind": "joint",
+        **query.to_dict(),
+        "first": first,
+        "period": rng.randrange(1, weight_count + 1),
+        "ratio": rng.choice(["1/2", "0.3", "2/7"] if is_geometric else ["0", "0", "1/2", "0.3"]),
+        **draw_row(rng, weight_count, widths=(1, 3, 8)),
+    }
+    data = draw_certificate(rng, mechanism, list_pairs(mechanism), ["pure", "dp", "pdp"])
+    if rng.random() < 0.2:
+        shifts = mechanism["shifts"]
+        position = rng.randrange(len(shifts))
+        if rng.random() < 0.5:
+            del shifts[position]
+        else:
+            shifts[position] = [*shifts[position][1:], rng.randrange(-2, 3)]
+    return data
+
+
 def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
     """Return a function that draws noise or a channel with a claim of one notion."""
 
@@ -674,6 +706,8 @@ def list_pairs(mechanism: Data) -> Pairs:
         return pairs
     if mechanism["kind"] in ("channel", "nearest-outputs"):
         return [(read.laws[i], read.laws[j]) for i, j in read.labels]
+    if mechanism["kind"] == "joint":
+        return [read.joint.laws_at(vector) for vector in read.labels]
     if read.clamp:
         low, high = read.clamp
         laws = [read.line.clamped_law(low - q, high - q) for q in range(low, high + 1)]
@@ -689,6 +723,7 @@ GENERATORS: dict[str, Callable[[random.Random], Data]] = {
     "line": draw_line_noise,
     "real noise": partial(draw_line_noise, real=True),
     "range": draw_range,
+    "joint": draw_joint,
     "renyi": make_notion_generator("renyi"),
     "zcdp": make_notion_generator("zcdp"),
     "gdp": make_notion_generator("gdp"),
@@ -753,7 +788,8 @@ ODD_VALUES: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
     "1e-400", "1/3", "1/0", "-0", "+1", ".5", "5.", "1_0", "１", " 1", "1 /2", "nan", "Infinity", "0x1/0x3",
     "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric",
-    "curve", "tradeoff", "renyi", "zcdp", "gdp", "noise", "channel", "range", "nearest-outputs",
+    "curve", "tradeoff", "renyi", "zcdp", "gdp", "noise", "channel", "range", "nearest-outputs", "joint",
+    "rows-anywhere", "row-per-bin", "pair-of-sums", "add-remove", "replace",
     "quantizer", "squared", "error-rate", "worst-squared", "poisson", "huber:0", "pinball:1", "huber:1", [], {}, [0],
     [[0, 1]], [1, 0], {"a": 1},
 ]  # fmt: skip

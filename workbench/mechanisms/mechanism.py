@@ -125,6 +125,7 @@ class AuditSize:
         bits: The number of bits of the largest total (common denominator) of a law.
         numbers: Further exact numbers of the proof. Long ones make it slower.
         extremes: The number of comparisons that decide the largest ratio, if these are fewer.
+        extreme_outcomes: The number of outcomes of each of them, if these are fewer.
     """
 
     comparisons: int
@@ -133,6 +134,7 @@ class AuditSize:
     bits: int
     numbers: Rationals = ()
     extremes: int | None = None
+    extreme_outcomes: int | None = None
 
     @classmethod
     def from_laws(

@@ -46,6 +46,15 @@ Noise on the integers and the reals has these sizes:
     In b, the largest total counts bits(W) + t (bits(u) + bits(v)) + bits(atom).
     Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
+A joint release has these sizes (`workbench.mechanisms.joint_noise`):
+
+    C     number of shift vectors
+    n     largest number of different ratios P/Q of a shift vector
+
+    For geometric noise a^|η| with the largest L1 norm N of a shift vector, n = N + 1 and the total
+    counts (N + 2) (bits of a). One comparison of n = 2 outcomes decides pure ε with one budget.
+    Other noise is convolved to find the sizes, within a limit of its own.
+
 The convolution of many runs is counted separately, when the dominating pair with its A atoms is
 known. For R runs at (ε, δ), on a grid on which the finite losses span m points, it has
 
@@ -116,6 +125,8 @@ def count_work_units(
         decides_by_distance = notion.is_per_distance and bool(mechanism.segments)
         if notion.is_decided_by_ratio(values) or decides_by_distance:
             comparisons = size.extremes
+            if size.extreme_outcomes is not None:
+                outcomes = size.extreme_outcomes
     budgets = dict(values)
     delta = budgets.pop("delta", None) or ZERO
     budget_bits = max(map(count_bits, _iter_fractions(budgets)), default=0)

@@ -29,6 +29,14 @@ is 1 for RR-on-Bins, and "odds" is the factor by which they are more probable:
 
     {"kind": "nearest-outputs", "ends": ["0", "1"], "outputs": ["1/8", ..], "own": 1, "odds": ".."}
 
+A joint release, such as a histogram, states the relation of a person's rows and all shift vectors
+that follow from it (`workbench.questions.joint_query`). A reader derives the vectors itself. A file
+with other vectors is false:
+
+    {"kind": "joint", "release": "rows-anywhere", "neighbours": "add-remove", "rows": 2,
+     "span": null, "shifts": [[-2], [-1], [-1, -1], [1], [1, 1], [2]],
+     "first": 0, "period": 1, "ratio": "1/2", "total": "0x1", "weights": ["0x1"]}
+
 A reader allocates no more memory than the file has bytes, up to a factor: sizes, weights and pairs
 are counted before anything is built. A proof that would take longer than about ten seconds is
 refused before it starts (`workbench.privacy.audit_work`).
@@ -64,6 +72,7 @@ CERTIFIABLE_KINDS = {
     "quantizer": "workbench.mechanisms.piecewise_affine:PiecewiseAffine",
     "integer-noise": "workbench.mechanisms.integer_noise:AdditiveIntegerNoise",
     "real-noise": "workbench.mechanisms.real_noise:AdditiveRealNoise",
+    "joint": "workbench.mechanisms.joint_noise:JointNoise",
 }
 
 _LABEL_RANDOMIZERS = "workbench.mechanisms.label_randomizers"

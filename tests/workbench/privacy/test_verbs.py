@@ -23,6 +23,7 @@ from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.baselines.two_bin import BiasedQuantizer, rqm, rqm_selection, two_bin
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
+from workbench.mechanisms.joint_noise import JointNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.randomized_response import (
     rr_k_ary,
@@ -34,6 +35,7 @@ from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
+from workbench.questions.joint_query import JointQuery
 
 LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
 ROWS = [
@@ -101,6 +103,14 @@ CASES = {
         0,
         "0.7",
     ),
+    "joint noise": Case(
+        JointNoise(
+            JointQuery("rows-anywhere", rows=2),
+            IntegerLaw(0, [1], 1, Fraction(3, 4)).cover(-60, 60),
+        ),
+        None,
+        "0.6",
+    ),
     "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
     "channel, some rows": Case(Channel.from_pairs(ROWS, [(0, 1), (1, 2)]), 2, "1"),
     "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
@@ -121,6 +131,8 @@ CASES = {
     "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
 }
 CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
+# The neighbours of a joint release are given by rows of a person, and not by a distance of answers.
+WITH_DISTANCES = [name for name in CASES if name != "joint noise"]
 
 
 def certificate(name: str) -> Any:
@@ -160,7 +172,7 @@ def test_a_tighter_budget_repairs_the_mechanism_and_its_file_is_proven(name: str
         Design(case.mechanism), "pure", case.epsilon
     )
     assert "repair_mixed_in" not in proof.record  # The mechanism needed no repair.
-    if name == "nearest outputs":  # This mechanism cannot be repaired.
+    if name in ("nearest outputs", "joint noise"):  # These mechanisms cannot be repaired.
         with pytest.raises(wb.NotCertified, match="exact pure epsilon is 0"):
             wb.certify(case.mechanism, "pure", "0.5")
         return
@@ -243,7 +255,13 @@ def test_a_saved_mechanism_is_loaded_unchanged(name: str, tmp_path: Path):
     assert "\n" not in made.describe()
 
 
-@pytest.mark.parametrize("name", CASES)
+def test_a_joint_release_is_no_measurement_with_a_distance():
+    pytest.importorskip("opendp")
+    with pytest.raises(wb.InvalidRequest, match="with_max_distance"):
+        measurement(CASES["joint noise"].mechanism)
+
+
+@pytest.mark.parametrize("name", WITH_DISTANCES)
 def test_the_map_of_a_measurement_is_the_audit_within_a_distance(name: str):
     """A measurement maps a distance to the pure ε of all inputs within it, and draws outputs only."""
     case = CASES[name]

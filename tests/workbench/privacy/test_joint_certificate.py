@@ -1,0 +1,270 @@
+"""Test certificates of joint releases: both checkers prove them, and see every missing part.
+
+The convolutions of the tests are their own: sums over all outcomes of several coordinates, in
+fractions or in floats. They share no code with the workbench.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.joint_noise import JointNoise
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certificate_file import check, save
+from workbench.questions.joint_query import JointQuery
+
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "check_certificate.py"
+SPEC = importlib.util.spec_from_file_location("check_certificate_of_joint_releases", TOOL)
+assert SPEC is not None
+assert SPEC.loader is not None
+CHECKER = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(CHECKER)
+
+HALF = Fraction(1, 2)
+TRIANGLE = IntegerLaw(-2, [1, 2, 3, 2, 1])
+LOPSIDED = IntegerLaw(-1, [4, 5, 2, 1])
+
+
+def geometric(ratio: Fraction) -> IntegerLaw:
+    """Return f(η) ∝ ratio^|η|."""
+    return IntegerLaw(0, [1], 1, ratio)
+
+
+def decide(data: dict[str, Any]) -> str:
+    """Return the verdict of the independent checker."""
+    try:
+        CHECKER.prove_statement(json.loads(json.dumps(data)))
+    except CHECKER.Refused as refused:
+        return str(refused.args[0])
+    return "proven"
+
+
+def decide_by_workbench(data: dict[str, Any], folder: Path) -> str:
+    """Return the verdict of `workbench.check`, with the names of the independent checker."""
+    path = folder / "certificate.json"
+    path.write_text(json.dumps(data))
+    try:
+        check(path)
+    except wb.CorruptFile as error:
+        if isinstance(error.__cause__, wb.NotCertified):
+            return "false"
+        return "unreadable"
+    return "proven"
+
+
+def certify_histogram(release: str = "rows-anywhere", neighbours: str = "replace") -> Certificate:
+    """Certify geometric noise at ε = 2 for three rows. Its largest ratio is 2^(norm / 3) at 3 rows."""
+    query = JointQuery(release, neighbours, 3)
+    epsilon = math.ceil(1000 * query.max_norm * math.log(1.25)) / 1000
+    return wb.certify(JointNoise(query, geometric(Fraction(4, 5))), "dp", str(epsilon))
+
+
+def compute_hockey_stick(
+    masses: dict[int, Fraction], vector: tuple[int, ...], ratio: Fraction
+) -> Fraction:
+    """Return Σ max(0, P - ratio Q) over all outcomes of several coordinates of finite noise."""
+    total = Fraction(0)
+    supports = [sorted({*masses, *(eta - s for eta in masses)}) for s in vector]
+    for outcome in product(*supports):
+        p = math.prod(masses.get(eta, Fraction(0)) for eta in outcome)
+        moved = zip(outcome, vector, strict=True)
+        q = math.prod(masses.get(eta + s, Fraction(0)) for eta, s in moved)
+        total += max(Fraction(0), p - ratio * q)
+    return total
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("noise", [TRIANGLE, LOPSIDED])
+def test_the_audit_is_the_sum_over_all_outcomes_of_all_coordinates(
+    noise: IntegerLaw, neighbours: str
+) -> None:
+    query = JointQuery("rows-anywhere", neighbours, 2)
+    audited = wb.audit(JointNoise(query, noise), 0)
+    total = sum(noise.weights)
+    masses = {noise.first + k: Fraction(weight, total) for k, weight in enumerate(noise.weights)}
+    for pair in audited.pairs:
+        expected = compute_hockey_stick(masses, pair.label, Fraction(1))
+        assert pair.dp_delta.a - pair.dp_delta.b == expected
+
+
+def convolve_geometric_losses(ratio: float, vector: tuple[int, ...], epsilon: float) -> float:
+    """Return δ of geometric noise at a shift vector, by convolution of its losses in floats.
+
+    The loss of η at the shift s is (|η + s| - |η|) ln 1/ratio, an integer multiple.
+    """
+    law = np.ones(1)
+    reach = 200
+    eta = np.arange(-reach, reach + 1)
+    masses = (1 - ratio) / (1 + ratio) * ratio ** np.abs(eta)
+    for s in vector:
+        losses = np.zeros(2 * abs(s) + 1)
+        np.add.at(losses, np.abs(eta + s) - np.abs(eta) + abs(s), masses)
+        law = np.convolve(law, losses)
+    norm = sum(map(abs, vector))
+    privacy_losses = -math.log(ratio) * np.arange(-norm, norm + 1)
+    return float((law * np.maximum(0, 1 - np.exp(epsilon - privacy_losses))).sum())
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("release", ["rows-anywhere", "row-per-bin"])
+def test_three_rows_have_the_deltas_of_convolutions_in_floats(
+    release: str, neighbours: str
+) -> None:
+    mechanism = JointNoise(JointQuery(release, neighbours, 3), geometric(Fraction(4, 5)))
+    audited = wb.audit(mechanism, "0.3")
+    for pair in audited.pairs:
+        expected = convolve_geometric_losses(0.8, pair.label, 0.3)
+        assert pair.dp_delta.upper == pytest.approx(expected, rel=1e-12)
+    assert audited.dp_delta.upper > 0.05
+
+
+def test_all_partitions_of_geometric_noise_have_the_same_largest_ratio() -> None:
+    query = JointQuery("rows-anywhere", "add-remove", 3)
+    audited = wb.audit(JointNoise(query, geometric(HALF)), 0)
+    ratios = {pair.label: pair.ratio for pair in audited.pairs}
+    assert ratios[3,] == ratios[2, 1] == ratios[1, 1, 1] == 8
+    assert audited.pure_ratio == 8
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("release", ["rows-anywhere", "row-per-bin"])
+def test_both_checkers_prove_a_histogram(release: str, neighbours: str, tmp_path: Path) -> None:
+    certificate = certify_histogram(release, neighbours)
+    data = certificate.to_dict()
+    assert decide(data) == "proven"
+    save(certificate, tmp_path / "histogram.json")
+    assert check(tmp_path / "histogram.json") == certificate
+    assert wb.load(tmp_path / "histogram.json") == certificate.mechanism
+
+
+def drop_a_partition(mechanism: dict[str, Any]) -> None:
+    mechanism["shifts"].remove([2, 1])
+
+
+def drop_a_sign(mechanism: dict[str, Any]) -> None:
+    mechanism["shifts"].remove([-3])
+
+
+def shrink_a_shift(mechanism: dict[str, Any]) -> None:
+    mechanism["shifts"][mechanism["shifts"].index([3])] = [2]
+
+
+def repeat_a_vector(mechanism: dict[str, Any]) -> None:
+    mechanism["shifts"].append(mechanism["shifts"][-1])
+
+
+def claim_more_rows(mechanism: dict[str, Any]) -> None:
+    mechanism["rows"] = 4
+
+
+def claim_to_replace(mechanism: dict[str, Any]) -> None:
+    mechanism["neighbours"] = "replace"
+
+
+CHANGES = [
+    drop_a_partition,
+    drop_a_sign,
+    shrink_a_shift,
+    repeat_a_vector,
+    claim_more_rows,
+    claim_to_replace,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_both_checkers_call_a_changed_relation_false(
+    change: Callable[[dict[str, Any]], None], tmp_path: Path
+) -> None:
+    data = certify_histogram(neighbours="add-remove").to_dict()
+    assert decide_by_workbench(data, tmp_path) == decide(data) == "proven"
+    change(data["mechanism"])
+    assert decide(data) == "false"
+    assert decide_by_workbench(data, tmp_path) == "false"
+
+
+def test_both_checkers_see_that_one_bin_is_more_private_than_a_histogram(tmp_path: Path) -> None:
+    """A claim that holds for one bin at the shift 1 is false for three bins at once."""
+    one_bin = JointNoise(JointQuery("row-per-bin", rows=1), TRIANGLE)
+    certificate = wb.certify(one_bin, "dp", "0.8", delta="0.12")
+    data = certificate.to_dict()
+    data["mechanism"] = JointNoise(JointQuery("row-per-bin", rows=3), TRIANGLE).to_dict()
+    assert decide(data) == decide_by_workbench(data, tmp_path) == "false"
+
+
+def test_a_claim_slightly_below_the_largest_loss_is_false(tmp_path: Path) -> None:
+    data = certify_histogram(neighbours="add-remove").to_dict()
+    largest_loss = 3 * math.log(1.25)
+    data["claim"]["epsilon"] = f"{largest_loss - 1e-9:.12f}"
+    assert decide(data) == decide_by_workbench(data, tmp_path) == "false"
+    data["claim"]["epsilon"] = f"{largest_loss + 1e-9:.12f}"
+    assert decide(data) == decide_by_workbench(data, tmp_path) == "proven"
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_a_pair_of_sums_on_a_fine_grid_is_proven_by_both_checkers(
+    neighbours: str, tmp_path: Path
+) -> None:
+    query = JointQuery("pair-of-sums", neighbours, 1, 1000)
+    epsilon = f"{-query.max_norm * math.log(1 - 2**-11) + 1e-9:.12f}"
+    mechanism = JointNoise(query, geometric(1 - Fraction(1, 2**11)))
+    data = wb.certify(mechanism, "pure", epsilon).to_dict()
+    assert decide(data) == decide_by_workbench(data, tmp_path) == "proven"
+    data["mechanism"]["shifts"].remove([-400, -600])
+    assert decide(data) == decide_by_workbench(data, tmp_path) == "false"
+
+
+def test_the_largest_ratio_alone_decides_as_all_comparisons_do() -> None:
+    """The second noise is the first one with more weights, so all its vectors are compared."""
+    query = JointQuery("pair-of-sums", "replace", 2, 2)
+    short = JointNoise(query, geometric(HALF))
+    long = JointNoise(query, geometric(HALF).cover(-3, 3))
+    assert len([*short.extremes()]) == 1 < len([*long.extremes()])
+    ratios = []
+    for mechanism in (short, long):
+        laws = [(comparison.p, comparison.q) for comparison in mechanism.extremes()]
+        ratios.append(max(max(a / b for a, b in zip(p, q, strict=True) if b) for p, q in laws))
+    assert ratios[0] == ratios[1] == 2**8
+
+
+def test_long_gaussian_noise_is_refused_before_it_is_convolved() -> None:
+    from workbench.mechanisms.baselines.count_queries import discrete_gaussian
+
+    radius, law = discrete_gaussian(Fraction(30))
+    mechanism = JointNoise(JointQuery("row-per-bin", rows=4), IntegerLaw(-radius, law))
+    with pytest.raises(wb.InvalidRequest, match="units of work"):
+        wb.audit(mechanism, 1)
+
+
+def test_a_release_adds_noise_to_every_coordinate() -> None:
+    mechanism = JointNoise(JointQuery("rows-anywhere", rows=1), geometric(HALF))
+    noise = wb.sample(mechanism, 4000, answer=[0, 100, 10**6], insecure_seed=5)
+    noise = noise - np.array([0, 100, 10**6])
+    assert noise.shape == (4000, 3)
+    # Var η = 2a / (1 - a)² = 4 at a = 1/2.
+    assert np.allclose(noise.var(axis=0), 4, rtol=0.2)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 0.06
+
+
+@pytest.mark.parametrize("answer", [[], [1], [1, 2, 3], [0.5, 1], "12", None, [True, 1]])
+def test_a_pair_publishes_two_integers_only(answer: object) -> None:
+    mechanism = JointNoise(JointQuery("pair-of-sums", rows=1, span=3), geometric(HALF))
+    with pytest.raises(wb.InvalidRequest):
+        mechanism.read_answer(answer)
+
+
+def test_a_joint_release_has_one_budget() -> None:
+    mechanism = JointNoise(JointQuery("row-per-bin", rows=1), geometric(HALF))
+    with pytest.raises(wb.InvalidRequest, match="one number for a joint release"):
+        wb.audit(mechanism, {(1,): 1, (-1,): 1})

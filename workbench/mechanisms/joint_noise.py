@@ -1,0 +1,435 @@
+"""Joint releases: independent noise of one law on every coordinate of a vector of integers.
+
+For example, every bin of a histogram gets its own noise. A person may have rows in several bins, so
+the release is less private than one bin of it.
+
+Notation: f is the law of the noise of one coordinate. If a person's rows change, the vector of true
+answers moves by a shift vector v (`workbench.questions.joint_query`). The laws of the release are
+then the products
+
+    P = f(η1) f(η2) ...,    Q = f(η1 + v1) f(η2 + v2) ...
+
+and the privacy loss ln P/Q is the sum of the privacy losses of the coordinates. Its law is their
+convolution. Outcomes with the same ratio P/Q may be merged, because every notion depends only on
+the law of the ratio. The convolution is exact: an atom is a ratio k/l in lowest terms with a
+multiplicity g, and has the masses g k under P and g l under Q. The product of the atoms (k, l, g)
+and (k', l', g') is (k k', l l', g g'), reduced to lowest terms.
+
+Geometric noise f(η) ∝ a^|η| at the shift s has the ratios a^-s, a^(2-s), ..., a^s. The largest
+ratio of a shift vector is therefore a^-|v|_1, and the largest L1 norm decides pure ε (`extremes`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from workbench.data.plain import MAX_FILE_INTEGER, read_integer, read_list
+from workbench.errors import InvalidRequest, NotCertified, must
+from workbench.exact.arrays import Integers
+from workbench.exact.distribution import Distribution, to_common_denominator
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ONE, ZERO, count_bits, read_positive
+from workbench.exact.objects import Pair, Record
+from workbench.exact.random_source import Source
+from workbench.io.files import format_fraction
+from workbench.io.plain_figures import (
+    MAX_TAIL_BARS,
+    MIN_VISIBLE_SHARE,
+    NOISE_TITLE,
+    FigureData,
+    make_bar_figure,
+)
+from workbench.io.records import (
+    INTEGER,
+    INTEGERS,
+    RATIO,
+    UNCHANGED,
+    RecordForm,
+    make_list_entry,
+    make_optional_entry,
+    write_law_record,
+)
+from workbench.mechanisms.mechanism import AuditSize, Budget, Budgets, Comparison
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.questions.joint_query import JointQuery, ShiftVector
+
+Atoms = dict[Pair, int]
+"""Maps a ratio (k, l) in lowest terms to its multiplicity g: the masses are g k and g l."""
+
+# Convolutions of more work, in units of about 10^-7 s, are refused.
+MAX_CONVOLUTION_UNITS = 30_000_000
+# A product of two atoms counts as this many units, and more if its numbers are long.
+_PRODUCT_UNITS = 20
+
+
+class ConvolutionTooLarge(InvalidRequest):
+    """The exact convolution of the privacy losses has too many different losses."""
+
+
+class LossConvolutions:
+    """The merged outcomes of every shift vector, each computed once.
+
+    Args:
+        noise: The law f of one coordinate.
+    """
+
+    def __init__(self, noise: IntegerLaw) -> None:
+        self._noise = noise
+        self._is_even = noise.first == -noise.last and noise.weights == noise.weights[::-1]
+        self._atoms_by_shift: dict[int, Atoms] = {}
+        self._atoms_by_vector: dict[ShiftVector, Atoms] = {(): {(1, 1): 1}}
+        self.remaining_units = MAX_CONVOLUTION_UNITS
+
+    def atoms_of(self, vector: ShiftVector) -> Atoms:
+        """Return the merged outcomes of a shift vector.
+
+        Args:
+            vector: A shift vector.
+
+        Raises:
+            ConvolutionTooLarge: The convolutions of all shift vectors so far need too much work.
+        """
+        parts = [part for part in vector if part]
+        if self._is_even:
+            # An even law has the same ratios, with the same masses, at s and at -s.
+            parts = [abs(part) for part in parts]
+        parts.sort()
+        key = tuple(parts)
+        if key not in self._atoms_by_vector:
+            left = self.atoms_of(key[:-1])
+            right = self._atoms_at_shift(key[-1])
+            self._atoms_by_vector[key] = self._multiply(left, right)
+        return self._atoms_by_vector[key]
+
+    def _atoms_at_shift(self, shift: int) -> Atoms:
+        """Return the merged outcomes of one coordinate."""
+        if shift not in self._atoms_by_shift:
+            p, q, _ = self._noise.compare_with_shift(shift)
+            self._use_units(len(p), self._noise.weight_law.total.bit_length())
+            integers, _ = to_common_denominator([*p, *q])
+            atoms: Counter[Pair] = Counter()
+            for k, l in zip(integers[: len(p)], integers[len(p) :], strict=True):
+                multiplicity = gcd(k, l)
+                if multiplicity:
+                    atoms[k // multiplicity, l // multiplicity] += multiplicity
+            self._atoms_by_shift[shift] = atoms
+        return self._atoms_by_shift[shift]
+
+    def _multiply(self, left: Atoms, right: Atoms) -> Atoms:
+        """Return the merged products of two sets of outcomes."""
+        bits = sum(max(count_key_bits(key) for key in atoms) for atoms in (left, right))
+        self._use_units(len(left) * len(right), bits)
+        atoms: Counter[Pair] = Counter()
+        for (k, l), count in left.items():
+            for (other_k, other_l), other_count in right.items():
+                p = k * other_k
+                q = l * other_l
+                divisor = gcd(p, q)
+                if divisor:  # Otherwise neither law has the outcome.
+                    atoms[p // divisor, q // divisor] += count * other_count * divisor
+        return atoms
+
+    def _use_units(self, products: int, bits: int) -> None:
+        """Count the work of products of atoms before they are computed."""
+        self.remaining_units -= products * (_PRODUCT_UNITS + (bits // 256) ** 2)
+        if self.remaining_units < 0:
+            raise ConvolutionTooLarge(
+                "The noise must have few different privacy losses for an exact convolution of all "
+                f"shift vectors. More than {MAX_CONVOLUTION_UNITS} units of work are refused as "
+                "too large. Use fewer rows, a coarser grid, or geometric noise."
+            )
+
+
+def count_key_bits(key: Pair) -> int:
+    """Count the bits of a ratio in lowest terms.
+
+    Args:
+        key: Numerator and denominator.
+    """
+    return key[0].bit_length() + key[1].bit_length()
+
+
+@dataclass(frozen=True, repr=False)
+class JointNoise(ShownMechanism):
+    """The mechanism that adds noise of one law to every coordinate of a vector.
+
+    Attributes:
+        question: The relation of neighbours, with its shift vectors.
+        noise: The law f of the noise of one coordinate.
+
+    Raises:
+        InvalidRequest: If question is no JointQuery, or noise is no IntegerLaw.
+    """
+
+    question: JointQuery
+    noise: IntegerLaw
+
+    kind = "joint"
+    segments = ()  # The shift vectors decide every notion.
+    is_one_sided = False
+    column_inputs = None  # The release is no column of single numbers.
+    inputs = None  # Every vector of integers is an input.
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.question, JointQuery) or not isinstance(self.noise, IntegerLaw):
+            must("mechanism", "a JointQuery and an IntegerLaw", type(self.noise).__name__)
+
+    # Laws.
+
+    def law(self, x: Any = None) -> Distribution:
+        """Return the law of the noise of one coordinate.
+
+        The first and the last position stand for all noise beyond the weights.
+
+        Args:
+            x: A vector of true answers, whose noise has the same law. None for the noise itself.
+
+        Raises:
+            InvalidRequest: If x is no vector of integers, or has another length than 2 for a pair.
+        """
+        if x is not None:
+            self.read_answer(x)
+        noise = self.noise
+        tails = [noise.ratio / (1 - noise.ratio) * end for end in noise.end_sums]
+        return Distribution([tails[0], *noise.weights, tails[1]])
+
+    @property
+    def outputs(self) -> Integers:
+        """Return the noise value of every position of `law`."""
+        return np.arange(self.noise.first - 1, self.noise.last + 2)
+
+    def read_answer(self, x: Any) -> list[int]:
+        """Read a vector of true answers.
+
+        Args:
+            x: Integers, one for every coordinate.
+
+        Raises:
+            InvalidRequest: If x is no list of integers, is empty, or has another length than 2 for
+                a pair of sums.
+        """
+        entries = read_list(x, "answer", "a list of integers")
+        dimension = self.question.dimension
+        if not entries or len(entries) != (dimension or len(entries)):
+            length = "at least 1" if dimension is None else str(dimension)
+            must("answer", f"a list of {length} integers", len(entries))
+        constraint = "a list of integers"
+        return [
+            read_integer(entry, "answer", -MAX_FILE_INTEGER, MAX_FILE_INTEGER, constraint)
+            for entry in entries
+        ]
+
+    # Comparisons.
+
+    @cached_property
+    def _convolutions(self) -> LossConvolutions:
+        return LossConvolutions(self.noise)
+
+    @cached_property
+    def is_geometric(self) -> bool:
+        """Return whether f(η) ∝ a^|η|, stated as one weight with tails."""
+        noise = self.noise
+        return noise.first == 0 and len(noise.weights) == 1 and noise.ratio > 0
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Yield the comparison of every shift vector, with merged outcomes."""
+        return map(self.compare_with_shift, self.question.shifts)
+
+    def compare_with_shift(self, vector: ShiftVector) -> Comparison:
+        """Compare the release with itself, moved by a shift vector.
+
+        Args:
+            vector: The shift vector.
+
+        Raises:
+            ConvolutionTooLarge: The convolutions need too much work.
+        """
+        atoms = self._convolutions.atoms_of(vector)
+        p = [k * count for (k, _), count in atoms.items()]
+        q = [l * count for (_, l), count in atoms.items()]
+        return Comparison(
+            vector,
+            Distribution.from_integers(p),
+            Distribution.from_integers(q),
+            lambda _: ("the mass of a privacy loss", "its mass after the shift"),
+        )
+
+    def extremes(self) -> Iterable[Comparison]:
+        """Return all comparisons, or one that has the largest ratio of geometric noise.
+
+        The largest ratio of geometric noise is a^-N, where N is the largest L1 norm of a shift
+        vector. In one coordinate with the shift N, all η >= 0 have this ratio. Their mass is
+        1/(1 + a) under P and a^N/(1 + a) under Q. All other outcomes are merged, which cannot make
+        a ratio larger.
+        """
+        if not self.is_geometric:
+            return self.comparisons()
+        ratio = self.noise.ratio
+        power = ratio**self.question.max_norm
+        p = Distribution([ONE, ratio])
+        q = Distribution([power, 1 + ratio - power])
+        names = ("the mass of the largest privacy loss", "its mass after the shift")
+        return [Comparison((), p, q, lambda _: names)]
+
+    def budgets(self, epsilon: Budget) -> Budgets:
+        """Return the budget of every shift vector.
+
+        Args:
+            epsilon: One number >= 0 for all.
+
+        Raises:
+            InvalidRequest: If epsilon is a mapping or no such number.
+        """
+        if isinstance(epsilon, Mapping):
+            must("epsilon", "one number for a joint release", "a mapping")
+        value = read_positive(epsilon, "epsilon", or_zero=True)
+        return dict.fromkeys(self.question.shifts, value)
+
+    @property
+    def audit_size(self) -> AuditSize:
+        """Return the size of an audit.
+
+        The merged outcomes are counted by computing them, except for geometric noise: at a shift
+        vector with the L1 norm N, it has N + 1 different ratios.
+
+        Raises:
+            ConvolutionTooLarge: The convolutions need too much work.
+        """
+        noise = self.noise
+        shifts = self.question.shifts
+        if self.is_geometric:
+            norm = self.question.max_norm
+            bits = (norm + 2) * count_bits(noise.ratio)
+            return AuditSize(len(shifts), norm + 1, 1, bits, extremes=1, extreme_outcomes=2)
+        outcomes = 0
+        bits = 0
+        for vector in shifts:
+            atoms = self._convolutions.atoms_of(vector)
+            outcomes = max(outcomes, len(atoms))
+            total = sum(k * count for (k, _), count in atoms.items())
+            bits = max(bits, total.bit_length())
+        return AuditSize(len(shifts), outcomes, 1, bits)
+
+    # Publishing.
+
+    def draw(self, x: Any, count: int, source: Source) -> Integers:
+        """Draw independent releases of a vector, or the noise of one coordinate.
+
+        Args:
+            x: The true vector of d integers. None for the noise of one coordinate.
+            count: The number of draws.
+            source: The source of randomness.
+
+        Returns:
+            The published vectors, shape (count, d), or the noise, shape (count,).
+
+        Raises:
+            InvalidRequest: If x is no vector of integers.
+        """
+        if x is None:
+            return self.noise.draw(count, source)
+        answers = np.array(self.read_answer(x), dtype=np.int64)
+        noise = self.noise.draw(count * answers.size, source)
+        return answers + noise.reshape(count, answers.size)
+
+    def publish(self, answers: Sequence[int], *, insecure_seed: int | None = None) -> Integers:
+        """Publish a vector once, with independent noise on every coordinate. Shape (d,).
+
+        Args:
+            answers: The true vector, shape (d,).
+            insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
+                Default: the randomness of the operating system.
+
+        Raises:
+            InvalidRequest: If answers is no vector of integers, or insecure_seed is negative.
+        """
+        release: Integers = self.draw(answers, 1, Source(insecure_seed))[0]
+        return release
+
+    def loss(self, name: str) -> Fraction:
+        """Compute the exact mean of |η| ("absolute") or η² ("squared") of one coordinate.
+
+        Args:
+            name: The loss, "absolute" or "squared".
+
+        Raises:
+            InvalidRequest: For any other loss.
+        """
+        power = {"absolute": 1, "squared": 2}.get(name)
+        if power is None:
+            must("loss", "absolute or squared", name)
+        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (ZERO,) * power + (ONE,))
+
+    # Files and words.
+
+    def describe(self) -> str:
+        """Describe the release and its neighbours in one line."""
+        return f"{self.question}, {len(self.question.shifts)} shift vectors"
+
+    def drawing(self) -> FigureData:
+        """Return the PMF of the noise of one coordinate as bars, with a part of the tails."""
+        first, masses = self.noise.floats_with_tails(MIN_VISIBLE_SHARE, MAX_TAIL_BARS)
+        return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
+
+    def to_dict(self) -> Record:
+        """Return a JSON-ready record, which `from_dict` reads."""
+        noise = self.noise
+        return {
+            "kind": self.kind,
+            **self.question.to_dict(),
+            "first": noise.first,
+            "period": noise.period,
+            "ratio": format_fraction(noise.ratio),
+            **write_law_record(noise.weight_law),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> JointNoise:
+        """Return the mechanism written by `to_dict`, which claims no privacy.
+
+        The shift vectors are derived from the relation and compared with those of the record.
+
+        Args:
+            data: The record, as parsed from JSON.
+
+        Raises:
+            CorruptFile: If the record has another form.
+            InvalidRequest: If the relation, the period or the ratio of the tails is outside its
+                range.
+            NotCertified: If the shift vectors are not those of the relation.
+        """
+        form = RecordForm(
+            "The joint noise",
+            kind=UNCHANGED,
+            release=UNCHANGED,
+            neighbours=UNCHANGED,
+            rows=INTEGER,
+            span=make_optional_entry(INTEGER),
+            shifts=make_list_entry(INTEGERS),
+            first=INTEGER,
+            period=INTEGER,
+            ratio=RATIO,
+        )
+        fields, law = form.read_beside_law(data)
+        question = JointQuery(
+            fields["release"], fields["neighbours"], fields["rows"], fields["span"]
+        )
+        if tuple(map(tuple, fields["shifts"])) != question.shifts:
+            raise NotCertified(
+                f"The shift vectors must be all {len(question.shifts)} of the relation, in order. "
+                "The file has others."
+            )
+        noise = IntegerLaw(fields["first"], law, fields["period"], fields["ratio"])
+        return cls(question, noise)
+
+    def __repr__(self) -> str:
+        weights = f"{len(self.noise.weights)} weights from {self.noise.first}"
+        return f"JointNoise({self.question!r}, {weights})"
