@@ -50,6 +50,7 @@ LAYERS = (
         "workbench.comparison",
         "workbench.sweeps",
         "workbench.explorer",
+        "workbench.publishing",
     ),
     "workbench.papers",
     "workbench.cli",

@@ -1,0 +1,1 @@
+"""Publish statistics of a table: sensitivities, noise, certificates, errors and guarantees."""

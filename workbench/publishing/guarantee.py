@@ -1,0 +1,152 @@
+"""Describe the guarantee and the error of a release in plain words.
+
+Guess. A person is in the data with probability 1/2, and an attacker knows all other rows. The best
+attacker names the right case with probability (1 + δ(0))/2, where δ(0) = Σ max(0, P - Q) is the
+hockey stick of the worst neighbours at ε = 0. Under "replace" the two cases are two given sets of
+rows. If only (ε, δ) is known, the two hockey sticks of (ε, δ) bound it:
+
+    P(A) <= e^ε Q(A) + δ and 1 - Q(A) <= e^ε (1 - P(A)) + δ for every set A of outputs, so
+    P(A) - Q(A) <= (e^ε - 1 + 2δ) / (e^ε + 1)
+
+Width. The published number lies within w of the true one with probability at least 95 %, where w is
+the least integer with P(|η| <= w) >= 19/20 for the exact law of the noise η, before any clamping.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.plain import read_integer
+from workbench.errors import must
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ONE, Real, exp_interval, read_positive, read_probability
+from workbench.mechanisms.mechanism import as_mechanism
+from workbench.privacy.audit import audit
+from workbench.questions.joint_query import NEIGHBOURS
+
+COVERAGE = Fraction(19, 20)  # Probability that an interval contains the true value.
+_EXP_BITS = 128  # Bits of the enclosure of e^ε.
+_MAX_EPSILON = 1000  # Above this ε, e^ε is not computed. The guess is then 100 of 100.
+
+# What is equally likely beforehand, and what an attacker guesses.
+_PRIORS = {
+    "add-remove": "that the person is in the data or not",
+    "replace": "that the person has one or the other of two given sets of rows",
+}
+_QUESTIONS = {
+    "add-remove": "whether the person is in the data",
+    "replace": "which of the two it is",
+}
+
+
+def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
+    """Bound δ(0), the largest P(A) - Q(A), of any release that is (ε, δ)-private in both orders.
+
+    Args:
+        epsilon: ε >= 0.
+        delta: δ in [0, 1].
+
+    Returns:
+        A rational number that is at least (e^ε - 1 + 2δ) / (e^ε + 1), and at most 1.
+
+    Raises:
+        InvalidRequest: If ε or δ is outside its range.
+    """
+    exact_epsilon = read_positive(epsilon, "epsilon", or_zero=True)
+    exact_delta = read_probability(delta, "delta")
+    if exact_epsilon > _MAX_EPSILON:
+        return ONE
+    # The bound rises with e^ε, as its derivative has the sign of 1 - δ.
+    factor = exp_interval(exact_epsilon, _EXP_BITS)[1]
+    return min(ONE, (factor - 1 + 2 * exact_delta) / (factor + 1))
+
+
+def measure_advantage(mechanism: Any) -> Fraction:
+    """Compute δ(0) of the worst neighbours of a mechanism, exactly.
+
+    Args:
+        mechanism: A mechanism, or a Design or Certificate of one.
+
+    Raises:
+        InvalidRequest: If the mechanism has too many outcomes for an exact audit.
+    """
+    delta = audit(as_mechanism(mechanism), 0).dp_delta
+    return delta.a - delta.b  # e^0 = 1
+
+
+def count_right_guesses(advantage: Fraction) -> int:
+    """Return in how many of 100 cases the best attacker guesses right, rounded up.
+
+    Args:
+        advantage: δ(0) of the worst neighbours, or an upper bound, in [0, 1].
+
+    Raises:
+        InvalidRequest: If the advantage is outside [0, 1].
+    """
+    return math.ceil(50 * (1 + read_probability(advantage, "advantage")))
+
+
+def describe_guarantee(advantage: Fraction, neighbours: str, numbers: int = 1) -> tuple[str, str]:
+    """Describe a guarantee in two sentences for people who do not know differential privacy.
+
+    Args:
+        advantage: δ(0) of the worst neighbours, or an upper bound, in [0, 1]. For several releases
+            it is δ(0) of their composition.
+        neighbours: "add-remove" or "replace", the relation of the release.
+        numbers: How many numbers are published.
+
+    Returns:
+        Two sentences.
+
+    Raises:
+        InvalidRequest: If an argument is outside its range.
+    """
+    if neighbours not in NEIGHBOURS:
+        must("neighbours", f"one of {', '.join(NEIGHBOURS)}", neighbours)
+    right_guesses = count_right_guesses(advantage)
+    subject = "these numbers"
+    if read_integer(numbers, "numbers", 1) == 1:
+        subject = "this number"
+    return (
+        f"Suppose it is equally likely beforehand {_PRIORS[neighbours]}.",
+        f"Whoever sees {subject} and knows all other rows then guesses "
+        f"{_QUESTIONS[neighbours]} right in at most {right_guesses} of 100 cases; "
+        f"50 is guessing without {subject}.",
+    )
+
+
+def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:
+    """Find the least w with P(|η| <= w) >= coverage, exactly.
+
+    Args:
+        noise: The law of η.
+        coverage: A probability in [0, 1).
+
+    Raises:
+        InvalidRequest: If the coverage is outside [0, 1).
+    """
+    if not 0 <= coverage < 1:
+        must("coverage", "a number in [0, 1)", coverage)
+    high = 1
+    while compute_coverage(noise, high) < coverage:
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if compute_coverage(noise, middle) < coverage:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def compute_coverage(noise: IntegerLaw, width: int) -> Fraction:
+    """Compute P(|η| <= width), exactly.
+
+    Args:
+        noise: The law of η.
+        width: An integer >= 0.
+    """
+    return (noise.weight_below(width + 1) - noise.weight_below(-width)) / noise.total
