@@ -233,6 +233,9 @@ def design(
     *,
     epsilon: Any,
     method: Any = 'exact',
+    lower_bound: Any = None,
+    upper_bound: Any = None,
+    slice_width: Any = None,
     knots: int | None = None,
     loss: Any = None,
     metric: Any = None,
@@ -249,8 +252,14 @@ def design(
     """Design unbiased private quantizers of a number.
 
         epsilon (required): ε of the budget, > 0.
-        method (default 'exact'): Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024),
-            product (the best mechanism of the kind of optm, proven) or mvu (of Chaudhuri et al. 2022).
+        method (default 'exact'): Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024;
+            optm-theorem6 and optm-authors are its other programs), product (the best mechanism of the kind of optm,
+            proven), mvu (of Chaudhuri et al. 2022), rqm or erm (the best parameter at the budget).
+        lower_bound (default None): Lower bounds o of selection probabilities, for the optm methods with bins. One
+            program is then solved. Default: a grid of bounds.
+        upper_bound (default None): Upper bounds u of selection probabilities, as lower_bound.
+        slice_width (default None): Width of the slices of q_2(1) of the methods optm and optm-authors. Default: 0.01,
+            or smaller if no slice has a solution.
         knots (default None): Number of additional knots (inputs at which the law may bend), for method exact. Default:
             0 with bins, 41 with levels.
         loss (default None): Loss: absolute, squared, or a number in [0, 1] (the share of absolute in a mixture of

@@ -13,7 +13,8 @@ channel `ChannelProblem`       one output, outputs without privacy, geometric no
                                program, tangents, hockey sticks, interior method
         `FreeOutputsProblem`   one output, linear loss, search over outputs
         `GivenMechanism`       given mechanism (of a range)
-quantizer `QuantizerProblem`   exact program, search over outputs, optm, product, mvu
+quantizer `QuantizerProblem`   exact program, search over outputs, optm, optm-theorem6,
+                               optm-authors, product, mvu, rqm, erm
 labels  `BinsProblem`          bins
         `ChannelOfLabels`      those of `ChannelProblem`
         `UnbiasedProblem`      cones

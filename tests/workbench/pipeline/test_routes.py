@@ -48,6 +48,7 @@ RESIDUES = wb.ModuloNoise(n=5, max_shift=1)
 PDP = {"epsilon": 1, "delta": "0.05", "notion": "pdp"}
 LABELS = wb.Labels.uniform(0, 3)
 LISTED = wb.Quantization("-3,-0.5,0.5,3")
+WIDE = wb.Quantization("-2,-0.9,0.9,2")
 Case = tuple[type[Problem], str, Any, dict[str, Any]]
 
 # A problem's class, one of its routes, and a request that the route answers.
@@ -86,6 +87,10 @@ TAKEN: list[Case] = [
     (QuantizerProblem, "exact program", LISTED, {"epsilon": 1}),
     (QuantizerProblem, "search over outputs", wb.Quantization(levels=2), {"epsilon": 1}),
     (QuantizerProblem, "optm", LISTED, {"epsilon": 1, "method": "optm"}),
+    (QuantizerProblem, "optm-theorem6", WIDE, {"epsilon": 3, "method": "optm-theorem6"}),
+    (QuantizerProblem, "optm-authors", LISTED, {"epsilon": 1, "method": "optm-authors"}),
+    (QuantizerProblem, "rqm", LISTED, {"epsilon": 1, "method": "rqm"}),
+    (QuantizerProblem, "erm", LISTED, {"epsilon": 4, "method": "erm"}),
     (QuantizerProblem, "product", LISTED, {"epsilon": 1, "method": "product"}),
     (QuantizerProblem, "mvu", LISTED, {"epsilon": 1, "method": "mvu"}),
     (BinsProblem, "bins", LABELS, {"epsilon": 1}),
@@ -120,6 +125,10 @@ REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (QuantizerProblem, "search over outputs", LISTED, {"epsilon": 1}, "levels are not given"),
     (QuantizerProblem, "mvu", LISTED, {"epsilon": 1}, "the requested method is exact"),
     (QuantizerProblem, "optm", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "optm-theorem6", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "optm-authors", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "rqm", LISTED, {"epsilon": 1}, "the requested method is exact"),
+    (QuantizerProblem, "erm", LISTED, {"epsilon": 1}, "the requested method is exact"),
     (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "the requested method is exact"),
 ]  # fmt: skip
 # These routes apply to every request of their problem.

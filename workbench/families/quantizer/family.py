@@ -7,11 +7,18 @@ A quantizer publishes one of a few outputs, with the input as its mean. An optio
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from workbench.data.intervals import format_range, read_range
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import read_number, read_positive, to_jsonable
+from workbench.exact.numbers import (
+    read_number,
+    read_number_where,
+    read_positive,
+    read_probability,
+    to_jsonable,
+)
 from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.pipeline.family import Family, Session
@@ -35,7 +42,9 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design, Tables
 
 
-METHODS = ("exact", "optm", "product", "mvu")
+METHODS = ("exact", "optm", "optm-theorem6", "optm-authors", "product", "mvu", "rqm", "erm")
+# These methods search a parameter by the exact audit, and call no solver.
+_PARAMETER_METHODS = ("rqm", "erm")
 METRICS = ("absolute", "squared")
 # Part of the key of a stored sweep. Older keys have no revision: HiGHS solved those requests even
 # if they named another solver.
@@ -53,6 +62,14 @@ def _read_error_loss(value: Any, name: str) -> Any:
     if value in ("absolute", "squared"):
         return value
     return read_number(value, name)
+
+
+def _read_slice_width(value: Any, name: str) -> Fraction:
+    """Read the width of a slice. Raises InvalidRequest."""
+    rule = "a number from 0.0001 to 0.5"
+    return read_number_where(
+        value, name, rule, lambda x: Fraction(1, 10_000) <= x <= Fraction(1, 2)
+    )
 
 
 def _get_level_count(values: Values) -> int | None:
@@ -131,9 +148,27 @@ class _Quantizer(Family):
             "method",
             choice_reader(*METHODS),
             "exact",
-            "Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024), "
-            "product (the best mechanism of the kind of optm, proven) or mvu (of Chaudhuri et al. "
-            "2022).",
+            "Method: exact (the best quantizer, with a proven bound), optm (of Cai et al. 2024; "
+            "optm-theorem6 and optm-authors are its other programs), product (the best mechanism "
+            "of the kind of optm, proven), mvu (of Chaudhuri et al. 2022), rqm or erm (the best "
+            "parameter at the budget).",
+        ),
+        Option(
+            "lower_bound",
+            list_reader(read_probability),
+            help="Lower bounds o of selection probabilities, for the optm methods with --bins. One "
+            "program is then solved. Default: a grid of bounds.",
+        ),
+        Option(
+            "upper_bound",
+            list_reader(read_probability),
+            help="Upper bounds u of selection probabilities, as --lower-bound.",
+        ),
+        Option(
+            "slice_width",
+            _read_slice_width,
+            help="Width of the slices of q_2(1) of the methods optm and optm-authors. Default: "
+            "0.01, or smaller if no slice has a solution.",
         ),
         Option(
             "knots",
@@ -242,6 +277,24 @@ class _Quantizer(Family):
         from workbench.pipeline.solve import ProblemSession
 
         return ProblemSession(request, QuantizerProblem)
+
+    def solver_label(self, values: Values) -> str | None:
+        """Return the solver of a request. None for the methods that search a parameter.
+
+        Args:
+            values: option -> value.
+        """
+        return None if values["method"] in _PARAMETER_METHODS else str(values["solver"])
+
+    def describe_status(self, design: Design) -> str:
+        """Return how the search ended: "found" for a parameter, which is not proven optimal.
+
+        Args:
+            design: a design of this family.
+        """
+        if design.request.how.method in _PARAMETER_METHODS:
+            return "found"
+        return super().describe_status(design)
 
     # Baselines.
 

@@ -40,6 +40,7 @@ SERIES = {
     "product": Series("product optimum", 5),
     "optm": Series("OPTM", 1),
     "mvu": Series("MVU", 2),
+    "erm": Series("ERM", 6, "--", has_jumps=True),
     "rqm": Series("RQM", 3, "--", has_jumps=True),
     "pbm": Series("PBM", 4, "--"),
     "laplace": Series("Laplace, any real output", 7, ":"),

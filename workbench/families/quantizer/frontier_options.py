@@ -17,7 +17,7 @@ from workbench.pipeline.frontier_plan import (
     load_when_called,
     select_loss_points,
 )
-from workbench.pipeline.option import SOLVER, integer_reader
+from workbench.pipeline.option import SOLVER, choice_reader, integer_reader
 
 FRONTIER = Frontier(
     "Compute the loss of unbiased private quantizers against ε and the number of outputs, beside "
@@ -33,8 +33,8 @@ FRONTIER = Frontier(
         ),
         replace(
             FAMILY.get_option("method"),
-            read=distinct_list_reader(FAMILY.get_option("method").read),
-            help="Methods, separated by commas: exact, optm, product, mvu.",
+            read=distinct_list_reader(choice_reader("exact", "optm", "product", "mvu", "erm")),
+            help="Methods, separated by commas: exact, optm, product, mvu, erm.",
         ),
         replace(
             FAMILY.get_option("loss"),

@@ -97,7 +97,7 @@ class QuantizerAnswer:
         objective: the optimal value of the program, as the solver found it.
         bound: a lower bound on the objective; None if the solver gives none.
         quantizer: the laws of the program as exact numbers, not yet repaired or audited.
-        solution: the solution that the solver returned.
+        solution: the solution that the solver returned; None if no solver was called.
         start_values: the value that each start of a search over outputs reached; empty without
             a search.
         notes: notes for the report.
@@ -106,7 +106,7 @@ class QuantizerAnswer:
     objective: float
     bound: float | None
     quantizer: Quantizer
-    solution: Solution
+    solution: Solution | None
     start_values: tuple[float, ...] = ()
     notes: Strings = ()
 

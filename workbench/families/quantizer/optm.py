@@ -66,7 +66,7 @@ _PRUNING_TOLERANCE = 1e-9
 _START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
 _COUNT_ROUNDING = 1e-9  # A quotient this close below a whole number counts as that number.
 _SELECTION_TOLERANCE = 1e-3  # The best q of RQM is found up to this share.
-# The values of the three bounds in the programs of Theorem 6 (`_SliceSearch._solve_theorem6`).
+# The values of the three bounds in the programs of Theorem 6 (`SliceSearch._solve_theorem6`).
 _UPPER_BOUNDS = (0.1, 0.3, 0.6, 1.0)
 _LAST_BOUNDS = (0.05, 0.15, 0.3, 0.5, 0.8)
 _FIRST_LOWER_BOUND = 0.02
@@ -232,7 +232,7 @@ def _make_slice(q: Vector, half_width: float | Vector) -> Pair:
     return np.maximum(q - half_width, 0.0), np.minimum(q + half_width, 1.0)
 
 
-class _SliceSearch:
+class SliceSearch:
     """Search for the best selection by Theorem 5's programs on one two-bin family.
 
     Args:
@@ -344,13 +344,16 @@ class _SliceSearch:
 
     def list_starts(self) -> Iterator[dict[VectorKey, Vector]]:
         """Yield selections to start from: Theorem 6's best point, then RQM's at several q."""
-        reduced_optimum = min(
-            self._solve_theorem6(), key=lambda point: point.objective, default=None
-        )
+        reduced_optimum = self.find_theorem6_optimum()
         if reduced_optimum is not None:
             yield self._read_selection(reduced_optimum)
         for q in _START_SELECTIONS:
             yield make_rqm_selections(self.shape, q)
+
+    def find_theorem6_optimum(self) -> ProgramOptimum | None:
+        """Return the best optimum of Theorem 6's LPs on a grid of its bounds. None without one."""
+        optima = self._solve_theorem6()
+        return min(optima, key=lambda optimum: optimum.objective, default=None)
 
     def _solve_theorem6(self) -> Iterator[ProgramOptimum]:
         """Yield the optima of Theorem 6's LPs on a grid of its bounds.
@@ -403,7 +406,7 @@ def solve_optm(
         SolverUnavailable: the solver cannot solve linear programs.
     """
     shape = make_two_bin_shape(bins, question.density)
-    search = _SliceSearch(shape, question.float_epsilon, solver or ProgramSolver(question))
+    search = SliceSearch(shape, question.float_epsilon, solver or ProgramSolver(question))
     if not shape.bounded_vectors:
         search.solve_slice({})
     elif width is None:
@@ -415,10 +418,23 @@ def solve_optm(
             search.search_around(start)
     if solver is None:
         search.solver.close()
-    if search.best is None:
+    return make_optm_answer(bins, shape, search.best)
+
+
+def make_optm_answer(
+    bins: Sequence[Fraction], shape: TwoBinShape, optimum: ProgramOptimum | None
+) -> QuantizerAnswer | None:
+    """Make the answer of OPTM from the optimum of a program. None if there is no optimum.
+
+    Args:
+        bins: the outputs in increasing order, in units of c.
+        shape: the shape of these bins.
+        optimum: the optimum of the best program.
+    """
+    if optimum is None:
         return None
-    quantizer = two_bin(list(bins), *shape.read_selections(search.best.x), name="OPTM")
-    return QuantizerAnswer(search.best.objective, None, quantizer, search.best.solution)
+    quantizer = two_bin(list(bins), *shape.read_selections(optimum.x), name="OPTM")
+    return QuantizerAnswer(optimum.objective, None, quantizer, optimum.solution)
 
 
 def solve_optm_with_thinner_slices(

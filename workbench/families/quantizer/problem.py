@@ -9,10 +9,13 @@ outputs if they are optimised. "Any bins" means that the bound holds for every c
 method     what is solved                                       objective          bound
 exact      the exact LP (`models.quantizer.program`); with      exact error        LP dual; any bins
            levels, outputs are searched on top
-optm       OPTM's LPs, searched over bounds (and bins)          proxy (8)          none
+optm       OPTM's LPs, searched over bounds (and bins); also    proxy (8)          none
+           optm-theorem6 and optm-authors (`optm_programs`)
 product    the optimal two-bin mechanism, by branch and         exact error        proven
            bound (`models.quantizer.two_bin`)
 mvu        MVU's LP in P (and its alphabet)                     error on its grid  LP dual; any bins
+rqm, erm   the largest private q of RQM, or γ of ERM            exact error        none
+           (`parameter_search`)
 
 A method is added as a route in `QuantizerProblem.routes` and as a value of the option method
 (`workbench.families.quantizer.family.METHODS`).
@@ -38,8 +41,9 @@ from workbench.families.quantizer.feasibility import (
 from workbench.families.quantizer.laws import Bins, QuantizerAnswer, solve_exact_quantizer
 from workbench.families.quantizer.limit import compute_output_bound, compute_two_output_error
 from workbench.families.quantizer.mvu import solve_mvu
-from workbench.families.quantizer.optm import solve_optm_with_thinner_slices
+from workbench.families.quantizer.optm_programs import OPTM_METHODS
 from workbench.families.quantizer.output_search import optimise_bins
+from workbench.families.quantizer.parameter_search import find_best_parameter
 from workbench.families.quantizer.product import solve_product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import search_bins
@@ -115,9 +119,11 @@ class QuantizerProblem(Problem):
         _make_route(
             "search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"
         ),
-        _make_route("optm", "optm", lambda problem: problem.search_optm()),
+        *(_make_route(name, name, lambda problem: problem.search_optm()) for name in OPTM_METHODS),
         _make_route("product", "product", lambda problem: problem.search_product()),
         _make_route("mvu", "mvu", lambda problem: problem.search_mvu()),
+        _make_route("rqm", "rqm", lambda problem: problem.search_parameter()),
+        _make_route("erm", "erm", lambda problem: problem.search_parameter()),
     )
 
     def __init__(self, request: QuantizerRequest) -> None:
@@ -162,7 +168,7 @@ class QuantizerProblem(Problem):
         if answer.bound is not None:
             bound = self.loss_factor * answer.bound
         claimed_objective = None
-        if method not in ("exact", "product"):
+        if method in (*OPTM_METHODS, "mvu"):
             claimed_objective = self.loss_factor * answer.objective
         notes = answer.notes
         if answer.start_values:
@@ -237,11 +243,17 @@ class QuantizerProblem(Problem):
 
     def search_optm(self) -> QuantizerAnswer:
         """Find OPTM's best selection. Raises NotProven if its programs have no solution."""
-        answer = solve_optm_with_thinner_slices(self._get_bins(), self.law_question)
+        choices = self.request.how.optm_choices
+        answer = choices.solve(self._get_bins(), self.law_question)
         if answer is None:
             epsilon = f"{self.law_question.float_epsilon:g}"
+            bounds = " and bounds" if choices.has_bounds else ""
+            advice = ""
+            if choices.method == "optm-theorem6":
+                advice = " Theorem 6 asks for more than privacy. Use method optm."
             raise NotProven(
-                f"OPTM's linear programs have no solution for these bins at epsilon = {epsilon}."
+                f"OPTM's linear programs have no solution for these bins{bounds} at epsilon = "
+                f"{epsilon}.{advice}"
             )
         note = (
             "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on "
@@ -258,6 +270,27 @@ class QuantizerProblem(Problem):
                 f"No two-bin mechanism was found for these bins at epsilon = {epsilon}."
             )
         return answer
+
+    def search_parameter(self) -> QuantizerAnswer:
+        """Find the best RQM or ERM. Raises NotProven if no parameter is private."""
+        method = self.request.how.method
+        name = method.upper()
+        found = find_best_parameter(method, self.bins, self.levels, self.law_question)
+        if found is None:
+            epsilon = f"{self.law_question.float_epsilon:g}"
+            bins = "any bins tried" if self.bins is None else "these bins"
+            raise NotProven(f"No parameter of {name} is private for {bins} at epsilon = {epsilon}.")
+        quantizer, parameter = found
+        notes = []
+        if parameter:
+            notes.append(
+                f"{parameter} is the largest private parameter of {name} on these bins, by "
+                "bisection. The error never increases with it."
+            )
+        if self.bins is None and self.levels > 2:
+            notes.append("The bins are the best of a search, and not proven optimal.")
+        error = quantizer.expected_loss(self.law_question.loss, self.law_question.density)
+        return QuantizerAnswer(error, None, quantizer, None, notes=tuple(notes))
 
     def _describe_search(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
         """Return notes on the result of a search over outputs."""
@@ -342,6 +375,8 @@ class QuantizerProblem(Problem):
         if design.certificate is not None:
             share = design.certificate.record.get("repair_share")
             origin = "as the solver returned it"
+            if design.solution is None:
+                origin = "exact as constructed"
             if share:
                 origin = f"{share:.2g} of a strictly private law mixed in"
         elif quantizer.bias:

@@ -180,8 +180,9 @@ def solve_product_optimum(
     # The selection of OPTM is a product, so it gives a first mechanism and a first upper bound.
     width = list_slice_widths(question.epsilon)[0]
     optm_answer = solve_optm(bins, question, width=width, solver=solver)
-    if optm_answer is not None and optm_answer.solution.x is not None:
-        search.try_point(optm_answer.solution.x)
+    solution = None if optm_answer is None else optm_answer.solution
+    if solution is not None and solution.x is not None:
+        search.try_point(solution.x)
     search.try_selection(make_rqm_selections(shape, q=0))  # Two-point randomized response.
     # The first box contains all selections: every probability is in [0, 1].
     first_box = {}

@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import Rationals
 from workbench.families.quantizer.laws import LawQuestion, ignore_progress
+from workbench.families.quantizer.optm_programs import OPTM_METHODS, OptmChoices
 from workbench.models.quantizer.program import smallest_reach
 from workbench.pipeline.option import to_json_value
 from workbench.pipeline.request import Aim, How, Request
@@ -52,17 +54,29 @@ class QuantizerHow(How):
     """The method, solver and limits with which a request for a quantizer is solved.
 
     Attributes:
-        method: "exact" (the exact LP), "optm", "product" or "mvu".
+        method: "exact" (the exact LP), "optm", "optm-theorem6", "optm-authors", "product", "mvu",
+            "rqm" or "erm".
         knots: the number of extra equally spaced knots of the exact linear program: 0, or at least
             2. None: `QuantizerRequest.extra_knot_count` chooses it.
         inputs: the number of points to which MVU dithers inputs. None: the number of outputs.
         starts: the number of starts of the searches over outputs.
+        lower_bound: for OPTM, the lower bounds o of selection probabilities (`optm_programs`).
+        upper_bound: for OPTM, the upper bounds u of selection probabilities.
+        slice_width: for OPTM, the width of the slices of q_2(1).
     """
 
     method: str = "exact"
     knots: int | None = None
     inputs: int | None = None
     starts: int = 4
+    lower_bound: Rationals | None = None
+    upper_bound: Rationals | None = None
+    slice_width: Fraction | None = None
+
+    @property
+    def optm_choices(self) -> OptmChoices:
+        """Return the program of OPTM and the bounds that the user chooses."""
+        return OptmChoices(self.method, self.lower_bound, self.upper_bound, self.slice_width)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,13 +93,17 @@ class QuantizerRequest(Request):
     def __post_init__(self) -> None:
         if self.how.knots == 1:
             must("knots", "0, or at least 2: they are equally spaced from -c to c", self.how.knots)
-        if self.how.method == "optm" and self.aim.loss != "absolute":
-            raise InvalidRequest(
-                f"loss must be absolute with method optm, whose LP bounds it. Got {self.aim.loss}."
-            )
+        method = self.how.method
+        if method in OPTM_METHODS and self.aim.loss != "absolute":
+            rule = f"absolute with method {method}, whose LP bounds it"
+            must("loss", rule, self.aim.loss)
         self._check_options_of_other_methods()
         self._check_epsilon()
         self._check_reach()
+        if method in OPTM_METHODS:
+            self.how.optm_choices.check(self.question.centred_bins, self.law_question)
+        if method == "erm":
+            self._check_symmetry()
 
     def _check_options_of_other_methods(self) -> None:
         """Check that no option of another method is given. Raises InvalidRequest."""
@@ -99,6 +117,29 @@ class QuantizerRequest(Request):
             self._require_none("inputs", self.how.inputs, f"unless method is mvu, not {method}")
         if self.question.bins is not None:
             self._require_none("reach", self.aim.reach, "with bins, which say it")
+        if method not in OPTM_METHODS:
+            for name in ("lower_bound", "upper_bound", "slice_width"):
+                reason = f"unless method is optm, not {method}"
+                self._require_none(name, getattr(self.how, name), reason)
+        if self.how.lower_bound is not None or self.how.upper_bound is not None:
+            reason = "with bounds, which leave one program"
+            self._require_none("slice_width", self.how.slice_width, reason)
+        if method == "optm-theorem6":
+            reason = "with method optm-theorem6, which has no slices"
+            self._require_none("slice_width", self.how.slice_width, reason)
+        if method in ("rqm", "erm"):
+            reason = f"with method {method}, whose bins are on a grid"
+            self._require_none("reach", self.aim.reach, reason)
+            if self.how.solver != "highs":
+                must("solver", f"left out with method {method}, which uses none", self.how.solver)
+
+    def _check_symmetry(self) -> None:
+        """Check that the bins of ERM are symmetric. Raises InvalidRequest."""
+        bins = self.question.centred_bins
+        if bins is not None and any(a != -b for a, b in zip(bins, reversed(bins), strict=True)):
+            given_bins = self.question.bins or ()
+            text = ", ".join(f"{float(b):g}" for b in given_bins)
+            must("bins", "symmetric around the middle of the inputs for method erm", text)
 
     @staticmethod
     def _require_none(name: str, value: object, reason: str) -> None:

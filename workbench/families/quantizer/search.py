@@ -147,11 +147,15 @@ def list_bin_grid(
         for b, centre in itertools.product(inner_reaches, centres):
             inner = [centre - b + 2 * b * Fraction(k, max(1, m - 3)) for k in range(m - 2)]
             grid.append((-_round_bin(outer), *inner, _round_bin(outer)))
-    return [bins for bins in grid if _is_increasing(bins)]
+    return [bins for bins in grid if is_increasing(bins)]
 
 
-def _is_increasing(bins: Sequence[Fraction]) -> bool:
-    """Check whether bins are strictly increasing."""
+def is_increasing(bins: Sequence[Fraction]) -> bool:
+    """Check whether bins are strictly increasing.
+
+    Args:
+        bins: the bins.
+    """
     return all(a < b for a, b in itertools.pairwise(bins))
 
 
@@ -216,7 +220,7 @@ def _refine_bins(bins: Bins, question: LawQuestion, max_output: float) -> Bins:
             trial[i] += sign * step
             if is_symmetric:
                 trial[m - 1 - i] = -trial[i]
-            if not _is_increasing(trial) or trial[0] > -1 or trial[-1] < 1:
+            if not is_increasing(trial) or trial[0] > -1 or trial[-1] < 1:
                 continue
             if max(-trial[0], trial[-1]) > max_output:
                 continue
@@ -236,8 +240,8 @@ def _round_bin(value: float) -> Fraction:
     return read_number(f"{value:.2f}", "a bin")
 
 
-def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
-    """Find RQM with the largest q that is exactly ε-private on these bins.
+def find_largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Fraction | None:
+    """Find the largest q for which RQM is exactly ε-private on these bins.
 
     Args:
         bins: the outputs in increasing order, as text or numbers.
@@ -246,7 +250,8 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
             1 - q is resolved.
 
     Returns:
-        The mechanism, or None if no q is private.
+        q, or None if q = 0 is not private. The bisection assumes that no larger q is private than
+        the first one that is not.
     """
     outputs = read_bins(bins)
     unit_count = 10**digits
@@ -271,7 +276,22 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
         if has_enough_digits or unit_count >= _MAX_SELECTION_UNITS:
             break
         unit_count *= 10
-    return rqm(outputs, Fraction(int(largest_k), unit_count))
+    return Fraction(int(largest_k), unit_count)
+
+
+def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
+    """Find RQM with the largest q that is exactly ε-private on these bins.
+
+    Args:
+        bins: the outputs in increasing order, as text or numbers.
+        epsilon: the budget ε > 0.
+        digits: the number of significant digits of q, as for `find_largest_q`.
+
+    Returns:
+        The mechanism, or None if no q is private.
+    """
+    q = find_largest_q(bins, epsilon, digits=digits)
+    return None if q is None else rqm(bins, q)
 
 
 def find_best_rqm(
