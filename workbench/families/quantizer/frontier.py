@@ -10,6 +10,9 @@ baseline    a published mechanism. RQM (randomized quantization) has the best ou
             a grid and the largest private selection probability q. PBM (Poisson binomial) has its
             largest private parameter θ. Both have `levels` outputs. Laplace noise has any real
             number as output
+biased      a biased quantizer (Cai et al. 2024, Sec. 5), if `biased` is one of the methods.
+            `objective` is its error and `bias` the largest |E M(x) - x|. No other one of the
+            search has a smaller bias and a smaller error
 limit       the interval from `bound` to `objective` contains the smallest mean absolute error with
             any outputs, for uniform inputs
 """
@@ -20,14 +23,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
+from workbench.families.quantizer.biased import trace_biased_quantizers
 from workbench.families.quantizer.family import list_quantizer_points
 from workbench.families.quantizer.limit import compute_mae_limit
-from workbench.pipeline.frontier_plan import Plan, Plots, Row, make_baseline_task, make_design_task
+from workbench.pipeline.frontier_plan import (
+    Plan,
+    Plots,
+    Row,
+    Task,
+    make_baseline_task,
+    make_design_task,
+)
 from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_series, draw_panels
 from workbench.pipeline.outcome import translate_errors
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from workbench.families.quantizer.request import QuantizerRequest
     from workbench.pipeline.design import Design
@@ -59,9 +71,10 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
     Raises:
         InvalidRequest: a request of the frontier is invalid.
     """
-    tasks = [
+    methods = [method for method in values["method"] if method != "biased"]
+    tasks: list[Task] = [
         make_design_task(columns, request, request.how.method, _list_mechanism_columns)
-        for columns, request in list_quantizer_points(question, values)
+        for columns, request in list_quantizer_points(question, {**values, "method": methods})
     ]
     exact_points = [*list_quantizer_points(question, {**values, "method": ("exact",)})]
     first_request = exact_points[0][1]
@@ -74,10 +87,13 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
                 tasks.append(
                     make_baseline_task("any outputs", limit_columns, compute_limit, "limit")
                 )
+    if "biased" in values["method"]:
+        tasks += [partial(_list_biased_rows, *point) for point in exact_points]
     density = first_request.question.density.name
-    title = f"Unbiased quantizers of x in [-1, 1], {density} inputs"
+    inputs = f"x in [-1, 1], {density} inputs"
+    title = f"Unbiased quantizers of {inputs}"
     loss = str(first_request.aim.loss)
-    return Plan(title, tasks, lambda table: _draw_quantizer_frontier(table, title, loss))
+    return Plan(title, tasks, lambda table: _draw_quantizer_frontier(table, inputs, loss))
 
 
 def _list_mechanism_columns(design: Design) -> Row:
@@ -92,6 +108,28 @@ def _list_mechanism_columns(design: Design) -> Row:
     return {"objective": error, "reach": float(quantizer.outputs[-1]), "bound": bound}
 
 
+def _list_biased_rows(columns: Row, request: QuantizerRequest) -> list[Row]:
+    """List the rows of biased quantizers at one ε and number of outputs."""
+    question = request.law_question
+    rows = []
+    for point in trace_biased_quantizers(request.question.levels, question):
+        quantizer = point.quantizer
+        row = {
+            "curve": "biased",
+            "mechanism": "biased",
+            **columns,
+            "objective": point.error,
+            "bias": point.bias,
+            "pure_epsilon": quantizer.epsilon,
+            "mae": quantizer.mae(question.density),
+            "mse": quantizer.mse(question.density),
+            "reach": float(quantizer.bins[-1]),
+            "status": "searched",
+        }
+        rows.append(row)
+    return rows
+
+
 def _compute_limit_columns(request: QuantizerRequest) -> Row:
     """Compute the interval that contains the least MAE with any outputs."""
     with translate_errors():
@@ -99,9 +137,12 @@ def _compute_limit_columns(request: QuantizerRequest) -> Row:
     return {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}
 
 
-def _draw_quantizer_frontier(table: pd.DataFrame, title: str, loss: str) -> Plots:
+def _draw_quantizer_frontier(table: pd.DataFrame, inputs: str, loss: str) -> Plots:
     """Return the functions that draw the plots of a frontier, by name."""
+    title = f"Unbiased quantizers of {inputs}"
     series = add_baseline_series(SERIES, table)
+    biased_rows = table[table["curve"] == "biased"]
+    table = table[table["curve"] != "biased"]
     epsilon = Quantity("epsilon", "ε")
     error = Quantity("objective", _ERROR_NAMES.get(loss, f"error {loss}"), log=True)
     return {
@@ -123,4 +164,24 @@ def _draw_quantizer_frontier(table: pd.DataFrame, title: str, loss: str) -> Plot
             f"{title}: error against outputs",
             panel=Quantity("epsilon", "ε = {:.3g}"),
         ),
+        "error_bias": partial(_draw_bias, biased_rows, error, inputs),
     }
+
+
+def _draw_bias(rows: pd.DataFrame, error: Quantity, inputs: str) -> Figure | None:
+    """Draw the error of biased quantizers against their bias. Returns None without any."""
+    if rows.empty:
+        return None
+    rows = rows.assign(curve="point")
+    series = {}
+    for k, levels in enumerate(sorted(rows["levels"].unique())):
+        series[levels] = Series(f"biased, {levels:g} outputs", k)
+    return draw_panels(
+        rows,
+        Quantity("bias", "largest bias |E M(x) - x|"),
+        error,
+        series,
+        f"Biased quantizers of {inputs}: error against bias",
+        by="levels",
+        panel=Quantity("epsilon", "ε = {:.3g}"),
+    )

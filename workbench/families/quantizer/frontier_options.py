@@ -19,6 +19,8 @@ from workbench.pipeline.frontier_plan import (
 )
 from workbench.pipeline.option import SOLVER, choice_reader, integer_reader
 
+_METHODS = ("exact", "optm", "product", "mvu", "erm", "biased")
+
 FRONTIER = Frontier(
     "Compute the loss of unbiased private quantizers against ε and the number of outputs, beside "
     "RQM, PBM and Laplace noise.",
@@ -33,8 +35,9 @@ FRONTIER = Frontier(
         ),
         replace(
             FAMILY.get_option("method"),
-            read=distinct_list_reader(choice_reader("exact", "optm", "product", "mvu", "erm")),
-            help="Methods, separated by commas: exact, optm, product, mvu, erm.",
+            read=distinct_list_reader(choice_reader(*_METHODS)),
+            help="Methods, separated by commas: exact, optm, product, mvu, erm, and biased "
+            "(biased quantizers, with their bias).",
         ),
         replace(
             FAMILY.get_option("loss"),

@@ -1,0 +1,73 @@
+"""Test the trade-off of bias and error of biased quantizers (Cai et al. 2024, Sec. 5)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.families.quantizer.biased import BiasedPoint, trace_biased_quantizers
+from workbench.families.quantizer.laws import LawQuestion
+
+
+def compute_mean_and_error(point: BiasedPoint, x: float) -> tuple[float, float]:
+    """Compute the mean output and the mean absolute error at x, from the definition."""
+    quantizer = point.quantizer
+    bins = [float(b) for b in quantizer.bins]
+    j = sum(b <= x for b in bins)
+    m = len(bins)
+    beta = float(quantizer.beta)
+    mean = 0.0
+    error = 0.0
+    for left in range(j):
+        for right in range(j, m):
+            pair = float(quantizer.selection[j - 1][left])
+            pair *= float(quantizer.selection[m - j - 1][m - 1 - right])
+            scores = np.exp(-beta * np.array([x - bins[left], bins[right] - x]))
+            p, r = scores / scores.sum()
+            mean += pair * (p * bins[left] + r * bins[right])
+            error += pair * (p * (x - bins[left]) + r * (bins[right] - x))
+    return mean, error
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_points_have_the_bias_and_error_of_the_definition(levels: int) -> None:
+    points = trace_biased_quantizers(levels, LawQuestion(Fraction(1)))
+    inputs = np.linspace(-1, 1, 401)[:-1]
+    for point in points[:: max(1, len(points) // 3)]:
+        values = np.array([compute_mean_and_error(point, x) for x in inputs])
+        assert point.bias >= np.abs(values[:, 0] - inputs).max() - 1e-9
+        assert point.bias <= np.abs(values[:, 0] - inputs).max() + 0.02
+        # The average over 400 inputs is the integral, up to the jumps of the law.
+        assert point.error == pytest.approx(values[:, 1].mean(), abs=5e-3)
+
+
+def test_no_point_beats_another_in_bias_and_error() -> None:
+    points = trace_biased_quantizers(2, LawQuestion(Fraction(2)))
+    assert len(points) > 2
+    for a, b in pairwise(points):
+        assert a.bias < b.bias
+        assert a.error > b.error
+
+
+def test_every_point_is_private_and_two_outputs_use_the_budget() -> None:
+    """With outputs ±B, p(x, B) is logistic in 2βx, so ε = ln((1 + e^2β)/(1 + e^-2β)) = 2β."""
+    points = trace_biased_quantizers(2, LawQuestion(Fraction(1)))
+    for point in points:
+        assert point.quantizer.epsilon <= 1
+        assert point.quantizer.epsilon == pytest.approx(2 * float(point.quantizer.beta))
+    # β is a multiple of 8/400.
+    assert max(point.quantizer.epsilon for point in points) > 1 - 2 * 8 / 400
+
+
+def test_a_frontier_has_the_biased_points_and_their_columns() -> None:
+    result = wb.frontier("quantizer", levels="2", epsilon="1", method="biased", baselines=False)
+    table = result.to_frame()
+    rows = table[table["curve"] == "biased"]
+    points = trace_biased_quantizers(2, LawQuestion(Fraction(1)))
+    assert rows["bias"].tolist() == pytest.approx([point.bias for point in points])
+    assert rows["objective"].tolist() == pytest.approx([point.error for point in points])
+    assert (rows["pure_epsilon"] <= 1).all()
