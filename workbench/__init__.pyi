@@ -240,6 +240,8 @@ def design(
     loss: Any = None,
     metric: Any = None,
     reach: Any = None,
+    dimension: int | None = None,
+    diameter: Any = None,
     inputs: int | None = None,
     starts: int = 4,
     certify: bool = True,
@@ -268,6 +270,9 @@ def design(
             (metric privacy). Default: ε for every two inputs.
         reach (default None): Largest output allowed with levels. Default: twice the smallest feasible one (40 times
             with method mvu).
+        dimension (default None): Number of coordinates of a vector whose coordinates are quantized separately. The
+            report then states its ε. Needs diameter.
+        diameter (default None): Largest Euclidean distance of two vectors, with dimension.
         inputs (default None): Number of points to which inputs are rounded at random, for method mvu. Default: the
             number of outputs.
         starts (default 4): Number of starts of the search for outputs, 1 to 7.

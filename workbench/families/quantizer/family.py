@@ -17,6 +17,7 @@ from workbench.exact.numbers import (
     read_number_where,
     read_positive,
     read_probability,
+    round_up,
     to_jsonable,
 )
 from workbench.exact.objects import Record, Values
@@ -39,6 +40,7 @@ from workbench.questions.quantization import Quantization
 
 if TYPE_CHECKING:
     from workbench.families.quantizer.request import QuantizerRequest
+    from workbench.families.quantizer.vectors import VectorPrivacy
     from workbench.pipeline.design import Design, Tables
 
 
@@ -196,6 +198,18 @@ class _Quantizer(Family):
             "one (40 times with --method mvu).",
         ),
         Option(
+            "dimension",
+            integer_reader(1, 10**9),
+            help="Number of coordinates of a vector whose coordinates are quantized separately. "
+            "The report then states its ε. Needs --diameter.",
+            kind=int,
+        ),
+        Option(
+            "diameter",
+            read_positive,
+            help="Largest Euclidean distance of two vectors, with --dimension.",
+        ),
+        Option(
             "inputs",
             integer_reader(2, 1000),
             help="Number of points to which inputs are rounded at random, for --method mvu. "
@@ -331,6 +345,21 @@ class _Quantizer(Family):
         request = design.request
         return find_least_epsilon(design.privacy, request.aim.metric, request.claim.epsilon)
 
+    def _find_vector_privacy(self, design: Design) -> VectorPrivacy | None:
+        """Return the ε of vectors of the request; None if the request has no vectors.
+
+        It is None as well if the design is not private.
+        """
+        from workbench.families.quantizer.vectors import compute_vector_privacy
+
+        aim = design.request.aim
+        if aim.dimension is None or not design.private:
+            return None
+        epsilon = design.request.claim.epsilon
+        return compute_vector_privacy(
+            design.mechanism, epsilon, aim.metric, aim.dimension, aim.diameter
+        )
+
     def loss_unit(self, request: QuantizerRequest) -> float:
         """Return the factor from a loss in the program to the loss in the units of the request."""
         return request.loss_factor
@@ -369,7 +398,14 @@ class _Quantizer(Family):
         density = design.question.density
         exact = {name: to_jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = to_jsonable(self._find_least_epsilon(design))
+        vectors = self._find_vector_privacy(design)
+        vector_entries: Record = {}
+        if vectors is not None:
+            vector_entries["vector_epsilon"] = round_up(vectors.all_vectors)
+            if vectors.knot_vectors is not None:
+                vector_entries["vector_epsilon_of_knots"] = round_up(vectors.knot_vectors)
         return {
+            **vector_entries,
             "method": request.how.method,
             "bins": mechanism.outputs.tolist(),
             "epsilon": float(request.claim.epsilon),
@@ -392,6 +428,16 @@ class _Quantizer(Family):
             bound = f"{design.bound:.9g} on the objective"
         epsilon = self._find_least_epsilon(design)
         bias = float(design.mechanism.bias)
+        vector_rows: Facts = []
+        if "vector_epsilon" in entries:
+            aim = design.request.aim
+            text = (
+                f"epsilon {entries['vector_epsilon']:.9g} for {aim.dimension} coordinates and "
+                f"distance at most {float(aim.diameter):g}"
+            )
+            if "vector_epsilon_of_knots" in entries:
+                text += f"; {entries['vector_epsilon_of_knots']:.9g} if all coordinates are knots"
+            vector_rows.append(("vectors", text))
         return [
             ("bins", ", ".join(f"{b:.6g}" for b in entries["bins"])),
             (
@@ -403,6 +449,7 @@ class _Quantizer(Family):
             ("lower bound", bound),
             ("requested", design.request.budget_text),
             ("verified", f"epsilon {epsilon!r}, bias {bias:.3g}"),
+            *vector_rows,
         ]
 
     def list_tables(self, design: Design) -> Tables:

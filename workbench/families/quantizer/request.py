@@ -40,6 +40,8 @@ class QuantizerAim(Aim):
             default is "squared"; with method optm only "absolute" is allowed.
         metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs;
             "squared": p(x) <= e^{ε|x-x'|²} p(x') between the points to which inputs are dithered.
+        dimension: the number of coordinates of a vector for which a report states ε. None: none.
+        diameter: the largest Euclidean distance of two such vectors, in the units of the inputs.
         reach: the largest output allowed if outputs are optimised, in the units of the inputs.
             None: twice the least feasible one (40 times with method mvu).
     """
@@ -47,6 +49,8 @@ class QuantizerAim(Aim):
     loss: str | Fraction = "absolute"
     metric: str | None = None
     reach: Fraction | None = None
+    dimension: int | None = None
+    diameter: Fraction | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +101,10 @@ class QuantizerRequest(Request):
         if method in OPTM_METHODS and self.aim.loss != "absolute":
             rule = f"absolute with method {method}, whose LP bounds it"
             must("loss", rule, self.aim.loss)
+        if (self.aim.dimension is None) != (self.aim.diameter is None):
+            given_name = "diameter" if self.aim.dimension is None else "dimension"
+            missing_name = "dimension" if self.aim.dimension is None else "diameter"
+            must(missing_name, f"given with {given_name}", "none")
         self._check_options_of_other_methods()
         self._check_epsilon()
         self._check_reach()
