@@ -46,6 +46,7 @@ _MODULE_BY_NAME = {
     "Quantization": "workbench.questions.quantization",
     "SolverUnavailable": "workbench.errors",
     "WorkbenchError": "workbench.errors",
+    "denoise": "workbench.families.labels.denoising",
     "design": "workbench.pipeline.api",
     "audit": "workbench.privacy.audit",
     "compare": "workbench.comparison.compare",

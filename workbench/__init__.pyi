@@ -17,6 +17,7 @@ from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.explorer.notebook import explore as explore
+from workbench.families.labels.denoising import denoise as denoise
 from workbench.formulas.formula import formula as formula
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
@@ -54,7 +55,7 @@ from workbench.sweeps.run import sweep as sweep
 from workbench.questions.unbounded_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotApplicable', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotApplicable', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'denoise', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
@@ -313,7 +314,8 @@ def design(
         loss (default 'squared'): Loss: squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.
             With method lp also a CSV matrix with a row for each label and a column for each output (in Python also an
             array, or a function of an output and a label).
-        method (default 'auto'): Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).
+        method (default 'auto'): Method: bins, lp, unbiased, rr-with-prior (of Ghazi et al. 2021), or auto (lp if
+            another option needs it, otherwise bins).
         outputs (default None): Outputs for lp: integers LOW..HIGH. Default: the labels.
         neighbours (default 'all'): Neighbours for lp: all, consecutive, or pairs of positions such as "0-1,1-2".
         notion (default 'dp'): Privacy notion for lp: dp, pure, metric, renyi, zcdp, gdp, curve or tradeoff.

@@ -48,11 +48,13 @@ class Columns:
         private: The columns to publish.
         id: The column of --id, which is copied. None if the option is not given.
         person: The column that identifies the person of a row. None if the option is not given.
+        bucket: The public column of --bucket. None if the command has no such option.
     """
 
     private: list[CsvColumn]
     id: CsvColumn | None
     person: CsvColumn | None
+    bucket: CsvColumn | None = None
 
     @property
     def table(self) -> CsvTable:
@@ -141,18 +143,19 @@ class Publication:
 
         return Source(self.insecure_seed)
 
-    def read(self, columns: Sequence[str]) -> Columns:
+    def read(self, columns: Sequence[str], bucket: str | None = None) -> Columns:
         """Read the columns to publish, and the columns that the options name.
 
         Args:
             columns: Names or numbers of the columns to publish.
+            bucket: Name or number of the column of --bucket.
 
         Raises:
             InvalidRequest: A column does not exist, or is named twice.
         """
         from workbench.data.csv_column import CsvTable
 
-        options = {"id": self.id, "person": self.person}
+        options = {"id": self.id, "person": self.person, "bucket": bucket}
         option_columns = {name: column for name, column in options.items() if column is not None}
         names = [*columns, *option_columns.values()]
         located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
@@ -165,7 +168,7 @@ class Publication:
             if column.position in positions:
                 rule = "another column than the private one"
                 must(option, rule, repr(option_columns[option]))
-        return Columns(private, others.get("id"), others.get("person"))
+        return Columns(private, others.get("id"), others.get("person"), others.get("bucket"))
 
     def publish(
         self,

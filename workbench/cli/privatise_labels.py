@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from workbench.data.csv_column import CsvColumn
+    from workbench.exact.objects import Record
+    from workbench.io.shown import Facts
+    from workbench.mechanisms.label_randomizers.label_randomizer import BucketRelease, Release
 
 # Names of the methods in reports.
-_METHOD_NAMES = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
+_METHOD_NAMES = {
+    "bins": "RR-on-Bins",
+    "unbiased": "the unbiased randomizer",
+    "rr-with-prior": "RRWithPrior",
+}
+_BUCKET_NOTE = (
+    "The column of --bucket must be public. The report states its values and the number of rows of "
+    "each. The budget of a row is the same as without buckets, because a label is in one bucket."
+)
 _PRIVATE_SET_NOTE = (
     "The label set was read from the column. This is not private, because the bins reveal its "
     "ends. The guarantee holds between columns with the same label set, not between any two "
@@ -34,6 +45,8 @@ def privatise_labels(
     epsilon1: str | None,
     projection: str,
     method: str,
+    training_loss: str | None,
+    bucket: str | None,
     time_limit: float,
     **files: Any,
 ) -> Report:
@@ -54,11 +67,12 @@ def privatise_labels(
         split: How the budget is divided between the prior and the labels (see --help).
         epsilon1: ε of the prior, instead of `split`.
         projection: Projection of the noisy counts.
-        method: "bins" or "unbiased".
+        method: "bins", "unbiased" or "rr-with-prior".
+        training_loss: Loss for which every output is replaced by the best estimate of the label.
+        bucket: Name or number of a public column. The rows of each value have their own prior.
         time_limit: Seconds of the design.
         files: Options of files and columns.
     """
-    from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.privacy_budget import PrivacyBudget
     from workbench.privacy.row_cost import RowCost
 
@@ -66,16 +80,27 @@ def privatise_labels(
     InvalidRequest.check_choice(_METHOD_NAMES, "method", method)
     if method == "unbiased" and loss != "squared":
         must("loss", "squared if method is unbiased", repr(loss))
-    columns = run.read([column])
+    if method == "unbiased" and training_loss is not None:
+        rule = "left out if method is unbiased, because estimates are biased"
+        must("training_loss", rule, training_loss)
+    columns = run.read([column], bucket)
     numbers = columns.private[0].numbers()
     label_set, values = _read_labels(columns.private[0], numbers, labels, snap)
+    from workbench.families.labels.denoising import use_best_estimates
     from workbench.families.labels.problem import find_best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
+    from workbench.mechanisms.label_randomizers.randomized_response import rr_with_prior
     from workbench.pipeline.api import design
 
     def design_response(prior: Any, response_epsilon: Fraction) -> Any:
-        if method == "bins":
-            return find_best_bins(prior, response_epsilon, loss)
+        if method != "unbiased":
+            if method == "bins":
+                response = find_best_bins(prior, response_epsilon, loss)
+            else:
+                response = rr_with_prior(prior, response_epsilon)
+            if training_loss is not None:
+                response = use_best_estimates(response, training_loss)
+            return response
         options = {"epsilon": response_epsilon, "method": method, "time_limit": time_limit}
         return design(prior, **options).mechanism
 
@@ -87,48 +112,84 @@ def privatise_labels(
         projection=projection,
         epsilon_prior=epsilon1,
     )
-    release = randomizer.run(values, run.random_source)
-    mechanism = release.mechanism
     method_name = _METHOD_NAMES[method]
-    bins = None
-    if isinstance(mechanism, RandomizedResponse):
-        bins = mechanism.bins()
+    release: Release | BucketRelease
+    entries: Record
+    if columns.bucket is None:
+        release = randomizer.run(values, run.random_source)
+        entries = _describe_release(release)
+    else:
+        release = randomizer.run_in_buckets(values, columns.bucket.cells, run.random_source)
+        entries = {"bucket": columns.bucket.name, "buckets": {}}
+        for name, part in release.releases.items():
+            entries["buckets"][name] = {"rows": release.counts[name], **_describe_release(part)}
     label_source = "given"
     notes = []
     if labels is None:
         label_source = "taken from the column"
         notes.append(_PRIVATE_SET_NOTE)
+    if columns.bucket is not None:
+        notes.append(_BUCKET_NOTE)
+    if training_loss is not None:
+        entries["training_loss"] = training_loss
     report = {
         "column": column,
-        "labels": release.label_set.k,
+        "labels": randomizer.labels.k,
         "label_set": label_source,
         "method": f"LabelRandomizer (Algorithm 3): private prior, {method_name}",
-        "epsilon": float(release.epsilon),
-        "epsilon1": float(release.epsilon_prior),
-        "epsilon2": float(release.epsilon_response),
+        "epsilon": float(randomizer.epsilon),
         "neighbours": "columns that differ in the label of one row",
         "loss": loss,
         "split": split if epsilon1 is None else None,
         "projection": projection,
-        "d": int(mechanism.outputs.size),
-        "outputs": mechanism.outputs.tolist(),
-        "bins": bins,
+        **entries,
         "expected_error": release.expected_error,
         "words": notes,
     }
-    shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
-    outputs = f"{report['d']}, of {method_name}, optimal for the private prior, {loss} loss"
-    lines = [
-        ("epsilon", f"{report['epsilon']:g} = {shares}"),
-        ("labels", f"{report['labels']}, {report['label_set']}"),
-        ("outputs", outputs),
-    ]
-    budget = PrivacyBudget(release.epsilon)
+    lines = _list_lines(report, method_name, loss)
+    budget = PrivacyBudget(randomizer.epsilon)
     # The ends of a label set that was read from the column are not protected.
     any_two = budget if labels is not None else PrivacyBudget(None)
     domain = "the label set" if labels is not None else None
     cost = RowCost(neighbours=budget, any_two=any_two, is_local=False, domain=domain, notion="pure")
     return run.publish(columns, numbers, [release.labels], cost, report, lines)
+
+
+def _describe_release(release: Release) -> Record:
+    """Return the entries of a report about the mechanism of a release."""
+    mechanism: Any = release.mechanism
+    has_bins = getattr(mechanism, "name", None) == "RR-on-Bins"
+    return {
+        "epsilon1": float(release.epsilon_prior),
+        "epsilon2": float(release.epsilon_response),
+        "d": int(mechanism.outputs.size),
+        "outputs": mechanism.outputs.tolist(),
+        "bins": mechanism.bins() if has_bins else None,
+    }
+
+
+def _list_lines(report: Record, method_name: str, loss: str) -> Facts:
+    """Return the lines for the owner: budgets, labels, outputs, and a line for every bucket."""
+
+    def describe_shares(entries: Record) -> str:
+        return f"{entries['epsilon1']:.6g} (prior) + {entries['epsilon2']:.6g} (response)"
+
+    text = f"of {method_name}, optimal for the private prior, {loss} loss"
+    if method_name == "RRWithPrior":
+        text = f"of {method_name} for the private prior"
+    labels = ("labels", f"{report['labels']}, {report['label_set']}")
+    if "buckets" not in report:
+        return [
+            ("epsilon", f"{report['epsilon']:g} = {describe_shares(report)}"),
+            labels,
+            ("outputs", f"{report['d']}, {text}"),
+        ]
+    lines: Facts = [labels, ("outputs", text)]
+    for name, entries in report["buckets"].items():
+        shares = describe_shares(entries)
+        bucket_text = f"{name}: {entries['rows']} rows, epsilon {shares}, {entries['d']} outputs"
+        lines.append(("bucket", bucket_text))
+    return lines
 
 
 def _read_labels(

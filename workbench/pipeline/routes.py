@@ -16,6 +16,7 @@ channel `ChannelProblem`       one output, outputs without privacy, geometric no
 quantizer `QuantizerProblem`   exact program, search over outputs, optm, optm-theorem6,
                                optm-authors, product, mvu, rqm, erm
 labels  `BinsProblem`          bins
+        `WithPriorProblem`     rr-with-prior
         `ChannelOfLabels`      those of `ChannelProblem`
         `UnbiasedProblem`      cones
 other packages `Problem`       program, or routes of their own

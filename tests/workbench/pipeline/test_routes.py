@@ -14,7 +14,7 @@ import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
 from workbench.families.channel.free_outputs import FreeOutputsProblem
 from workbench.families.channel.problem import ChannelProblem
-from workbench.families.labels.problem import BinsProblem, ChannelOfLabels
+from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, WithPriorProblem
 from workbench.families.labels.unbiased import UnbiasedProblem
 from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.noise.problem import NoiseProblem
@@ -33,6 +33,7 @@ PROBLEMS = (
     FreeOutputsProblem,
     QuantizerProblem,
     BinsProblem,
+    WithPriorProblem,
     ChannelOfLabels,
     UnbiasedProblem,
 )
@@ -94,6 +95,7 @@ TAKEN: list[Case] = [
     (QuantizerProblem, "product", LISTED, {"epsilon": 1, "method": "product"}),
     (QuantizerProblem, "mvu", LISTED, {"epsilon": 1, "method": "mvu"}),
     (BinsProblem, "bins", LABELS, {"epsilon": 1}),
+    (WithPriorProblem, "rr-with-prior", LABELS, {"epsilon": 1, "method": "rr-with-prior"}),
     (ChannelOfLabels, "program", LABELS, {"epsilon": 1, "method": "lp"}),
     (UnbiasedProblem, "cones", LABELS, {"epsilon": 1, "method": "unbiased"}),
 ]
@@ -132,7 +134,14 @@ REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "the requested method is exact"),
 ]  # fmt: skip
 # These routes apply to every request of their problem.
-ALWAYS = {"programs from both sides", "composed noise", "search over outputs", "bins", "cones"}
+ALWAYS = {
+    "programs from both sides",
+    "composed noise",
+    "search over outputs",
+    "bins",
+    "rr-with-prior",
+    "cones",
+}
 # These routes run only if an earlier route returned a doubt.
 LATER = {"hockey sticks on a grid", "interior method"}
 

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from workbench.questions.labels import Labels
 
 
-METHODS = ("bins", "lp", "unbiased")
+METHODS = ("bins", "lp", "unbiased", "rr-with-prior")
+# Methods that call no solver.
+_SOLVERLESS_METHODS = ("bins", "rr-with-prior")
 # An output is in use if its mass is above this for some label.
 _MIN_USED_MASS = 1e-9
 # A report shows this many bins or outputs.
@@ -178,7 +180,8 @@ class _LabelFamily(Family):
             "method",
             choice_reader("auto", *METHODS),
             "auto",
-            "Method: bins, lp, unbiased, or auto (lp if another option needs it, otherwise bins).",
+            "Method: bins, lp, unbiased, rr-with-prior (of Ghazi et al. 2021), or auto (lp if "
+            "another option needs it, otherwise bins).",
         ),
         Option(
             "outputs",
@@ -315,6 +318,7 @@ class _LabelFamily(Family):
         from workbench.families.labels.problem import (
             BinsProblem,
             ChannelOfLabels,
+            WithPriorProblem,
             design_within_curve,
         )
         from workbench.pipeline.solve import ProblemSession
@@ -330,15 +334,27 @@ class _LabelFamily(Family):
             return ProblemSession(request, UnbiasedProblem)
         if request.how.method == "lp":
             return ProblemSession(request, ChannelOfLabels)
+        if request.how.method == "rr-with-prior":
+            return ProblemSession(request, WithPriorProblem)
         return ProblemSession(request, BinsProblem)
 
     def solver_label(self, values: Values) -> str | None:
-        """Return the solver of a request. None for bins, which need no solver.
+        """Return the solver of a request. None for the methods that need no solver.
 
         Args:
             values: option -> value.
         """
-        return None if values["method"] == "bins" else str(values["solver"])
+        return None if values["method"] in _SOLVERLESS_METHODS else str(values["solver"])
+
+    def describe_status(self, design: Design) -> str:
+        """Return how the search ended: "found" for RRWithPrior, which is not proven optimal.
+
+        Args:
+            design: design of this family.
+        """
+        if design.request.how.method == "rr-with-prior":
+            return "found"
+        return super().describe_status(design)
 
     # Mechanisms of other sources.
 
@@ -510,6 +526,7 @@ def _describe_class(design: Design, fields: Record) -> str:
         "bins": "bins",
         "lp": "channel with these outputs",
         "unbiased": "unbiased randomizer",
+        "rr-with-prior": "RRWithPrior",
     }
     name = classes[fields["method"]]
     is_optimal = design.status == "optimal" and design.request.aim.runs == 1
@@ -542,7 +559,8 @@ def _list_bins(mechanism: Any) -> list[dict[str, float]] | None:
     """
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
-    return mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
+    is_on_bins = isinstance(mechanism, RandomizedResponse) and mechanism.name == "RR-on-Bins"
+    return mechanism.bins() if is_on_bins else None
 
 
 FAMILY = _LabelFamily()

@@ -8,6 +8,7 @@ method     class of mechanisms                                        model
 bins       every ε-DP randomizer with real outputs (Theorem 5)        `oracles.bins`, exact
 lp         every channel with listed outputs, other notions           `channel.program`
 unbiased   every unbiased ε-DP randomizer, real outputs, squared      `labels.unbiased`, cones
+rr-with-prior   none: RRWithPrior is a published mechanism            `rr_with_prior`, exact
 
 A certificate contains one row for every label. It states the bias max |E[o|y] - y| over labels y
 with output o, and the expected loss under the prior if that is rational (not for Poisson losses).
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -40,6 +42,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.randomized_response import (
     RandomizedResponse,
     rr_on_bins,
+    rr_with_prior,
 )
 from workbench.models.losses import Loss
 from workbench.models.oracles.bins import optimal_bins, printed_bins
@@ -248,6 +251,68 @@ class BinsProblem(RandomizerProblem):
 
         Args:
             design: design of the optimal bins.
+        """
+        return design
+
+
+class WithPriorProblem(RandomizerProblem):
+    """The problem of RRWithPrior: randomized response among the labels that it selects.
+
+    It selects the number of likeliest labels for which the published label is most often the true
+    one. The loss of the request is only evaluated. Theorem 5 gives a lower bound on the loss of all
+    randomizers, if it covers the loss.
+    """
+
+    CLAIMS_OPTIMUM = False
+    routes = (
+        Route(
+            "rr-with-prior",
+            applies_always,
+            lambda problem, programs, start: problem.answer_by_prior(),
+        ),
+    )
+
+    def answer_by_prior(self) -> Answer:
+        """Return RRWithPrior, with the optimal loss of all randomizers as bound if it is known."""
+        request = self.request
+        labels = request.question
+        epsilon = request.audited_claim.epsilon
+        bound = None
+        with suppress(ValueError):
+            bound = optimal_bins(
+                labels.values, labels.prior, float(epsilon), request.named_loss
+            ).bound
+        mechanism = rr_with_prior(labels, epsilon)
+        notes = [
+            f"Publishes one of the {mechanism.outputs.size} likeliest labels. Other labels publish "
+            "any of them with the same probability."
+        ]
+        return Answer(mechanism, bound, origin="exact as constructed", notes=notes)
+
+    def judge_by_formula(self, answer: Answer) -> OracleVerdict:
+        """Return that RRWithPrior has no optimum to agree with.
+
+        Args:
+            answer: answer of the route.
+        """
+        return OracleVerdict.without_formula(
+            "RRWithPrior is a published mechanism, not an optimum."
+        )
+
+    def make_certified_rows(self, mechanism: RandomizedResponse) -> _CertifiedRows:
+        """Return a row for every label.
+
+        Args:
+            mechanism: the randomizer.
+        """
+        check_certificate_size(mechanism.labels.k, mechanism.outputs.size, None)
+        return mechanism.certified_form(), None
+
+    def require_proof(self, design: Design) -> Design:
+        """Return the design, which is private but not optimal.
+
+        Args:
+            design: design of RRWithPrior.
         """
         return design
 

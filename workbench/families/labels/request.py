@@ -1,9 +1,11 @@
 """State a request for a label randomizer in exact numbers, and check it.
 
-There are three methods:
+There are four methods:
 
 bins      RR-on-Bins: any real outputs, pure ε, all labels are neighbours
 unbiased  the mean output is the label: any real outputs, pure ε, all labels are neighbours
+rr-with-prior   randomized response among the likeliest labels (Ghazi et al. 2021), pure ε, all
+          labels are neighbours
 lp        a channel with listed outputs, and with any notion and neighbours (`channel_request`)
 
 Where to change: a limit on sizes is a constant below. A further option needs a field of `LabelAim`
@@ -104,7 +106,7 @@ class LabelHow(How):
     """The method of a request for a label randomizer.
 
     Attributes:
-        method: "bins", "lp" or "unbiased".
+        method: "bins", "lp", "unbiased" or "rr-with-prior".
         may_use_bins: whether the user left the method open. Then bins at δ = 0, which are private
             at every δ, may answer a request with δ > 0.
     """
@@ -239,8 +241,9 @@ class LabelRequest(Request):
         # The loss of one output shows whether the loss applies to the labels.
         with translate_errors():
             self.named_loss(1.0, self.question.values[:1])
-        if self.how.method == "bins" and self.how.solver != "highs":
-            rule = "left out with method bins, which uses no solver (method lp uses one)"
+        if self.how.method != "unbiased" and self.how.solver != "highs":
+            method = self.how.method
+            rule = f"left out with method {method}, which uses no solver (method lp uses one)"
             must("solver", rule, self.how.solver)
         has_program_options = (
             self.aim.outputs is not None or self.aim.neighbours != "all" or self.aim.constraints

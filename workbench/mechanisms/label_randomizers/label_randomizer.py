@@ -27,10 +27,11 @@ columns over the same label set.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -191,6 +192,40 @@ class Release:
         }
 
 
+@dataclass(frozen=True)
+class BucketRelease:
+    """The published result of a run of LabelRandomizer on every bucket of records.
+
+    Attributes:
+        labels: The randomized labels, shape (n,).
+        releases: Bucket -> the release of its records.
+        counts: Bucket -> the number of its records.
+    """
+
+    labels: Vector
+    releases: dict[Any, Release]
+    counts: dict[Any, int]
+
+    @property
+    def expected_error(self) -> dict[str, float]:
+        """Return the errors of `Release.expected_error` for all records together.
+
+        Those under the private priors are means over the records. The others are the largest ones.
+        """
+        errors_by_bucket = [release.expected_error for release in self.releases.values()]
+        shares = [count / self.labels.size for count in self.counts.values()]
+        errors = {}
+        for name in errors_by_bucket[0]:
+            values = [bucket_errors[name] for bucket_errors in errors_by_bucket]
+            if name.startswith("largest"):
+                errors[name] = max(values)
+            elif name.startswith("root"):
+                errors[name] = math.sqrt(float(np.dot(shares, np.square(values))))
+            else:
+                errors[name] = float(np.dot(shares, values))
+        return errors
+
+
 class LabelRandomizer:
     """Randomize columns of labels by Algorithm 3, over a label set that is known beforehand.
 
@@ -291,3 +326,46 @@ class LabelRandomizer:
                 )
         published_labels = mechanism.sample(column, source)
         return Release(published_labels, mechanism, label_set, prior_epsilon, response_epsilon)
+
+    def run_in_buckets(
+        self, values: ArrayLike, buckets: Sequence[Any], source: Source | None = None
+    ) -> BucketRelease:
+        """Randomize a column of labels with one prior for each bucket of records.
+
+        The complete budget ε holds for every record. Changing one label changes the counts and the
+        published labels of its bucket alone, so the budgets of different buckets do not add up. In
+        every bucket ε₁ = split · sqrt(k/n) has the number n of its records, and the rest is ε₂.
+
+        Args:
+            values: The labels of n records, shape (n,).
+            buckets: The bucket of each record, of public data alone: a feature. Shape (n,).
+            source: The source of randomness, default: the operating system.
+
+        Raises:
+            InvalidRequest: If there is not one bucket for each record, a value is outside the label
+                set, or a bucket has too few records (see `budgets`).
+            NotCertified: If a mechanism spends more than ε₂.
+        """
+        column = read_floats(values, "labels", column=True)
+        rows_by_bucket: dict[Any, list[int]] = {}
+        for row, bucket in enumerate(buckets):
+            rows_by_bucket.setdefault(bucket, []).append(row)
+        if column.ndim != 1 or column.size != len(buckets) or not column.size:
+            must("buckets", f"one for each of the {column.size} labels", len(buckets))
+        for bucket, rows in rows_by_bucket.items():
+            # All buckets are checked before any randomness is drawn.
+            try:
+                self.budgets(len(rows))
+            except InvalidRequest as error:
+                raise InvalidRequest(
+                    f"Bucket {bucket!r} is too small. {error} Merge buckets, or give a smaller "
+                    "split."
+                ) from None
+        source = source or Source()
+        published_labels = np.empty(column.size)
+        releases = {}
+        for bucket, rows in rows_by_bucket.items():
+            releases[bucket] = self.run(column[rows], source)
+            published_labels[rows] = releases[bucket].labels
+        counts = {bucket: len(rows) for bucket, rows in rows_by_bucket.items()}
+        return BucketRelease(published_labels, releases, counts)

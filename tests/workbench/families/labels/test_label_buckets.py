@@ -1,0 +1,158 @@
+"""Test private priors for the buckets of a public feature, and training losses of columns."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.cli import main
+from workbench.errors import InvalidRequest
+from workbench.exact.random_source import Source
+from workbench.families.labels.problem import find_best_bins
+from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
+
+VALUES = [0.0, 1.0, 2.0, 3.0]
+COUNTS = {"a": 40, "b": 60}
+
+
+def make_columns() -> tuple[list[float], list[str]]:
+    """Make labels and buckets: bucket a has low labels, bucket b has high ones."""
+    rows = [(float(i % 2), "a") for i in range(COUNTS["a"])]
+    rows += [(float(2 + i % 2), "b") for i in range(COUNTS["b"])]
+    labels, buckets = zip(*rows, strict=True)
+    return [*labels], [*buckets]
+
+
+def test_every_bucket_has_its_own_prior_and_the_complete_budget() -> None:
+    labels, buckets = make_columns()
+    randomizer = LabelRandomizer(VALUES, 2, find_best_bins)
+    release = randomizer.run_in_buckets(labels, buckets, Source(1))
+    assert release.counts == COUNTS
+    for bucket, part in release.releases.items():
+        assert part.epsilon == 2
+        # ε₁ = sqrt(k/n), rounded down.
+        assert float(part.epsilon_prior) == pytest.approx(np.sqrt(4 / COUNTS[bucket]), abs=1e-8)
+        rows = np.flatnonzero(np.array(buckets) == bucket)
+        assert release.labels[rows].tolist() == part.labels.tolist()
+    priors = {bucket: part.label_set.prior for bucket, part in release.releases.items()}
+    assert priors["a"][:2].sum() > 0.6
+    assert priors["b"][2:].sum() > 0.6
+
+
+def test_a_label_changes_the_releases_of_its_bucket_alone() -> None:
+    """This is why the budgets of the buckets do not add up."""
+    labels, buckets = make_columns()
+    randomizer = LabelRandomizer(VALUES, 2, find_best_bins)
+    changed_labels = [*labels]
+    changed_labels[0] = 3.0
+    first = randomizer.run_in_buckets(labels[40:], buckets[40:], Source(1))
+    # Bucket b is randomized first, with the same random numbers.
+    both = randomizer.run_in_buckets(
+        labels[40:] + changed_labels[:40], buckets[40:] + buckets[:40], Source(1)
+    )
+    assert both.labels[:60].tolist() == first.labels.tolist()
+
+
+def test_errors_of_all_records_are_means_over_buckets() -> None:
+    labels, buckets = make_columns()
+    release = LabelRandomizer(VALUES, 2, find_best_bins).run_in_buckets(labels, buckets, Source(1))
+    name = "root mean squared error under the private prior"
+    squares = [release.releases[b].expected_error[name] ** 2 * COUNTS[b] / 100 for b in COUNTS]
+    assert release.expected_error[name] == pytest.approx(np.sqrt(sum(squares)))
+    name = "largest mean absolute error of any label"
+    largest = max(part.expected_error[name] for part in release.releases.values())
+    assert release.expected_error[name] == largest
+
+
+def test_a_small_bucket_is_an_error_before_any_draw() -> None:
+    labels, buckets = make_columns()
+    source = Source(3)
+    randomizer = LabelRandomizer(VALUES, Fraction(1, 2), find_best_bins)
+    with pytest.raises(InvalidRequest, match=r"Bucket 'c' is too small\. n must be at least 17"):
+        randomizer.run_in_buckets([*labels, 1.0], [*buckets, "c"], source)
+    assert source.draw_integers(1000, 5).tolist() == Source(3).draw_integers(1000, 5).tolist()
+
+
+@pytest.mark.parametrize("buckets", [[], ["a"]])
+def test_buckets_of_another_length_are_an_error(buckets: list[str]) -> None:
+    randomizer = LabelRandomizer(VALUES, 2, find_best_bins)
+    with pytest.raises(InvalidRequest, match="buckets must be one for each of the 2 labels"):
+        randomizer.run_in_buckets([0, 1], buckets)
+
+
+def write_table(folder: Path) -> Path:
+    """Write a table with the columns id, label and region."""
+    labels, buckets = make_columns()
+    lines = ["id,label,region"]
+    lines += [f"{i},{y:g},{b}" for i, (y, b) in enumerate(zip(labels, buckets, strict=True))]
+    path = folder / "people.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def run_command(folder: Path, *options: str) -> dict[str, object]:
+    """Run `privatise labels` on the table and return the report beside the output."""
+    target = folder / "out.csv"
+    base = f"privatise labels {write_table(folder)} --column label --labels 0..3 --epsilon 2"
+    arguments = [*base.split(), "--out", str(target), "--insecure-seed", "1", "--overwrite"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*arguments, *options])
+    report: dict[str, object] = json.loads((folder / "out.csv.json").read_text("utf-8"))
+    return report
+
+
+def test_the_command_reports_every_bucket(tmp_path: Path) -> None:
+    report = run_command(tmp_path, "--bucket", "region")
+    buckets = report["buckets"]
+    assert isinstance(buckets, dict)
+    assert {name: entries["rows"] for name, entries in buckets.items()} == COUNTS
+    for entries in buckets.values():
+        assert entries["epsilon1"] + entries["epsilon2"] == pytest.approx(2)
+    assert report["epsilon"] == 2
+    assert any("must be public" in note for note in report["words"])  # type: ignore[attr-defined]
+    lines = (tmp_path / "out.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 101
+
+
+def test_the_command_without_buckets_has_its_old_entries(tmp_path: Path) -> None:
+    report = run_command(tmp_path)
+    assert {"epsilon1", "epsilon2", "d", "outputs", "bins"} <= report.keys()
+    assert "buckets" not in report
+    assert "training_loss" not in report
+
+
+def test_rr_with_prior_publishes_labels_and_training_losses_publish_estimates(
+    tmp_path: Path,
+) -> None:
+    plain = run_command(tmp_path, "--method", "rr-with-prior")
+    denoised = run_command(tmp_path, "--method", "rr-with-prior", "--training-loss", "squared")
+    assert set(plain["outputs"]) <= {0.0, 1.0, 2.0, 3.0}  # type: ignore[call-overload]
+    assert not set(denoised["outputs"]) & {0.0, 1.0, 2.0, 3.0}  # type: ignore[call-overload]
+    name = "root mean squared error under the private prior"
+    errors = [report["expected_error"][name] for report in (plain, denoised)]  # type: ignore[index]
+    assert errors[1] < errors[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bucket", "label"], "another column than the private one"),
+        (["--bucket", "country"], "country"),
+        (
+            ["--method", "unbiased", "--training-loss", "absolute"],
+            "must be left out if method is unbiased",
+        ),
+        (["--training-loss", "cubic"], "cubic"),
+    ],
+)
+def test_wrong_options_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    base = f"privatise labels {write_table(tmp_path)} --column label --labels 0..3 --epsilon 2"
+    with pytest.raises(SystemExit, match="2"):
+        main([*base.split(), "--out", str(tmp_path / "o.csv"), *options])
+    assert message in " ".join(capsys.readouterr().err.split())
