@@ -113,6 +113,7 @@ _PLACES_BY_KIND = {
         "channel": "workbench.families.channel.published:PUBLISHED",
         "quantizer": "workbench.families.quantizer.published:PUBLISHED",
         "labels": "workbench.families.labels.published:PUBLISHED",
+        "laplace": "workbench.families.laplace.published:PUBLISHED",
     },
     # Parts of certificate files and of designs that need the formulas.
     "proof readers": {"dp-workbench formula": "workbench.formulas.certificate:read_formula"},

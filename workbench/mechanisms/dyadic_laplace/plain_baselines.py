@@ -1,0 +1,169 @@
+"""Compute bits, error and privacy of the mechanisms that Fig. 1 of the DQL paper compares with.
+
+DQL is the dyadic quantized Laplace mechanism (`dyadic_laplace` names the paper). Its Fig. 1 names
+three properties: (A) a message has finitely many bits, (B) the noise is Laplace noise, and (C) the
+decoder has a guarantee of privacy. Each of the three mechanisms lacks one of them.
+
+mechanism                        message                      lacks
+Laplace                          a real number                A
+quantized Laplace                M = round((x + Z)/w)         B
+dithering without local noise    M = round(x/(2R) - U)        C
+
+x is uniform on [-1, 1], Z is Laplace noise of scale 1/ε, w is the step. U ~ Unif(-1/2, 1/2) and R
+are shared with the decoder, which returns 2R (M + U). Given R, the error is uniform on [-R, R]. If
+R has the density ε² r e^(-ε r), the error has the density
+
+    ∫_|z|^∞ 1/(2r) ε² r e^(-ε r) dr = ε/2 e^(-ε |z|),
+
+which is Laplace noise of scale 1/ε. The encoder has no randomness of its own. So (R, U, M) reveals
+an interval of width 2R that contains x, and the decoder has no guarantee.
+
+The mean length of a code is a sum over its classes (`mean_length`), with these tails:
+
+    quantized   P(x + Z >= a) = (H(1 - a) - H(-1 - a))/2, with
+                H(t) = e^(εt)/(2ε) for t <= 0, t + e^(-εt)/(2ε) for t > 0,
+                the integral of P(Z >= -s) over s <= t
+    dithered    P(|M| >= h) = E ∫_(h-1)^h P(R <= |x|/(2v)) dv = K(h) - K(h-1), with
+                P(R <= r) = 1 - (1 + ε r) e^(-ε r),
+                K(h) = E h (1 - e^(-ε |x|/(2h))) = h (1 - (1 - e^-t)/t), t = ε/(2h), K(0) = 0
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.exact.arrays import Vector
+from workbench.mechanisms.dyadic_laplace.elias import Code, class_length
+
+_CLASS_COUNT = 64  # Messages are below 2^63 in size.
+_LEAST_THRESHOLD = 1e-300  # K(0) = 0 is computed at this h.
+_MAX_SERIES_ARGUMENT = 1e-2  # K is computed by its series below this t.
+_PIECE_NODE_COUNT = 8  # Gauss-Legendre nodes of each interval between two jumps of the quantizer.
+_TAIL_EXPONENT = 45.0  # Laplace noise beyond 45/ε has the probability e^-45.
+_STEP_ITERATIONS = 80  # Halvings of the interval of ln w.
+
+
+@dataclass(frozen=True)
+class PlainMechanism:
+    """The numbers of one mechanism for x uniform on [-1, 1]. ε is per unit of |x - x'|.
+
+    Attributes:
+        mean_bits: The mean length of a message. inf for a real number.
+        mse: The mean squared error of the decoded number.
+        database_epsilon: The guarantee of the decoded number.
+        decoder_epsilon: The guarantee of all that the decoder knows. inf for none.
+        step: The step w of a quantizer, None without one.
+    """
+
+    mean_bits: float
+    mse: float
+    database_epsilon: float
+    decoder_epsilon: float
+    step: float | None = None
+
+
+def describe_laplace(epsilon: float) -> PlainMechanism:
+    """Describe Laplace noise that is sent as a real number.
+
+    Args:
+        epsilon: The ε of the noise, > 0.
+    """
+    return PlainMechanism(math.inf, 2 / epsilon**2, epsilon, epsilon)
+
+
+def describe_quantized_laplace(epsilon: float, bits: float, code: Code) -> PlainMechanism:
+    """Describe Laplace noise that is quantized with the smallest step within a mean length.
+
+    Args:
+        epsilon: The ε of the noise, > 0.
+        bits: The largest mean length, > 1. A message has at least one bit.
+        code: The Elias code.
+    """
+    low = math.log(1e-9 / epsilon)
+    high = math.log(1e9 * (1 + 1 / epsilon))
+    for _ in range(_STEP_ITERATIONS):
+        middle = (low + high) / 2
+        if compute_quantized_bits(epsilon, math.exp(middle), code) > bits:
+            low = middle
+        else:
+            high = middle
+    step = math.exp(high)
+    mean_bits = compute_quantized_bits(epsilon, step, code)
+    return PlainMechanism(mean_bits, compute_quantized_mse(epsilon, step), epsilon, epsilon, step)
+
+
+def describe_dithering(epsilon: float, code: Code) -> PlainMechanism:
+    """Describe dithering without local noise.
+
+    Args:
+        epsilon: The ε of the decoded number, > 0.
+        code: The Elias code.
+    """
+    thresholds = np.exp2(np.arange(_CLASS_COUNT - 1, dtype=float))
+    tails = _integrate_widths(thresholds, epsilon) - _integrate_widths(thresholds - 1, epsilon)
+    mean_bits = _mean_length(tails, code)
+    return PlainMechanism(mean_bits, 2 / epsilon**2, epsilon, math.inf)
+
+
+def compute_quantized_bits(epsilon: float, step: float, code: Code) -> float:
+    """Compute the mean length of round((x + Z)/w).
+
+    Args:
+        epsilon: The ε of the noise, > 0.
+        step: The step w > 0.
+        code: The Elias code.
+    """
+    thresholds = step * (np.exp2(np.arange(_CLASS_COUNT - 1, dtype=float)) - 0.5)
+    # The law of x + Z is symmetric, so both tails are equal.
+    upper = _integrate_tail(1 - thresholds, epsilon) - _integrate_tail(-1 - thresholds, epsilon)
+    return _mean_length(upper, code)
+
+
+def compute_quantized_mse(epsilon: float, step: float) -> float:
+    """Compute E (w M - x)² for M = round((x + Z)/w).
+
+    Args:
+        epsilon: The ε of the noise, > 0.
+        step: The step w > 0.
+    """
+    largest = math.ceil((1 + _TAIL_EXPONENT / epsilon) / step) + 1
+    messages = np.arange(-largest, largest + 1)
+    upper_ends = step * (messages[:-1] + 0.5)
+    # The law of M has a kink at every x between two cells. The errors of x and -x are equal.
+    inner_ends = upper_ends[(upper_ends > 0) & (upper_ends < 1)]
+    cuts = np.concatenate([[0.0], inner_ends, [1.0]])
+    nodes, weights = np.polynomial.legendre.leggauss(_PIECE_NODE_COUNT)
+    widths = np.diff(cuts)[:, None] / 2
+    x = (cuts[:-1, None] + widths * (1 + nodes)).ravel()
+    x_weights = (widths * weights).ravel()
+    total = 0.0
+    for place, weight in zip(x, x_weights, strict=True):
+        z = upper_ends - place
+        tail = np.exp(-epsilon * np.abs(z)) / 2
+        cdf = np.concatenate([[0.0], np.where(z < 0, tail, 1 - tail), [1.0]])
+        total += float(weight) * float(np.diff(cdf) @ (step * messages - place) ** 2)
+    return total
+
+
+def _integrate_tail(t: Vector, epsilon: float) -> Vector:
+    """Compute H(t) of the module header, without overflow."""
+    decay = np.exp(-epsilon * np.abs(t)) / (2 * epsilon)
+    return np.where(t <= 0, decay, t + decay)
+
+
+def _mean_length(tails: Vector, code: Code) -> float:
+    """Compute the mean length from P(|M| >= 2^(j-1)), j = 1, 2, ..."""
+    lengths = class_length(np.arange(tails.size + 1), code)
+    return float(lengths[0] + np.diff(lengths) @ tails)
+
+
+def _integrate_widths(h: Vector, epsilon: float) -> Vector:
+    """Compute K(h) of the module header, whose series avoids the cancellation for small t."""
+    t = epsilon / (2 * np.maximum(h, _LEAST_THRESHOLD))
+    small_t = np.minimum(t, _MAX_SERIES_ARGUMENT)
+    series = 1 / 2 - small_t / 6 + small_t**2 / 24 - small_t**3 / 120 + small_t**4 / 720
+    closed_form = h * (1 + np.expm1(-t) / t)
+    return np.where(t < _MAX_SERIES_ARGUMENT, epsilon / 2 * series, closed_form)
