@@ -52,6 +52,10 @@ from workbench.solvers.arrays import Integers, Pair, Positions, Vector
 from workbench.solvers.data import Data
 from workbench.solvers.search import Deadline
 
+# `TangentProgram` starts at the interior point of a program with at most this many columns. The
+# tangents of larger programs take minutes, so that the interior point itself is their answer.
+MAX_INTERIOR_COLUMNS = 1500
+
 
 @dataclass(frozen=True)
 class InteriorLimits:

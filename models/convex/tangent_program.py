@@ -48,7 +48,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.models.convex.interior import LevelRange, solve_interior_point
+from workbench.models.convex.interior import (
+    MAX_INTERIOR_COLUMNS,
+    LevelRange,
+    solve_interior_point,
+)
 from workbench.models.convex.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
 from workbench.models.convex.tangents import compute_tangents, evaluate_terms, max_term_sum
 from workbench.solvers.arrays import Flags, Integers, Ints, Pair, Vector
@@ -93,7 +97,6 @@ class TangentLimits:
         min_devex_outcomes: with this many outcomes of similar comparisons or more, HiGHS uses
             Devex weights.
         interior_gap: relative gap at which the interior point is accepted as the answer.
-        max_interior_columns: programs with more columns skip the interior-point method.
         max_interior_violation: rows may miss their sides by this much at the interior point.
     """
 
@@ -113,7 +116,6 @@ class TangentLimits:
     max_gap_ratio: float = 0.9
     min_devex_outcomes: int = 11_000
     interior_gap: float = 5e-8
-    max_interior_columns: int = 1500
     max_interior_violation: float = 1e-9
 
 
@@ -521,7 +523,7 @@ class TangentProgram:
         for bound in requirements:
             if bound.kind == HOCKEY_STICK or max_term_sum(bound) <= 0:
                 return False
-        if self.size > _LIMITS.max_interior_columns or self.base.is_mip:
+        if self.size > MAX_INTERIOR_COLUMNS or self.base.is_mip:
             return False
         data = self.base.template
         answer = solve_interior_point(

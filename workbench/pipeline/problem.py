@@ -247,12 +247,17 @@ class Problem(ABC):
         interval = f"is at most {loss:.9g}"
         if bound is not None:
             interval = f"lies between {bound:.9g} and {loss:.9g}"
+        is_accepted = bound is not None and self.loss_scale.settles(loss, bound, self.ACCEPTED_GAP)
         if solution is None:
+            if is_accepted:
+                note = f"The precision of the method is exhausted: the optimum {interval}."
+                details = {**design.details, "stopped": True}
+                return replace(design.mark_stopped(), words=(*design.words, note), details=details)
             raise NotProven(
                 f"The route {design.route!r} proves only that the optimum {interval}.",
                 design=design,
             )
-        if bound is not None and self.loss_scale.settles(loss, bound, self.ACCEPTED_GAP):
+        if is_accepted:
             note = f"The solver's precision is exhausted: the optimum {interval}."
             limited = replace(solution, termination=Termination.GAP_LIMIT)
             notes = (*design.words, note)

@@ -10,7 +10,7 @@ modulo  `ModuloProblem`        tangents, fast search, program
 noise   `NoiseProblem`         staircase, programs at delta = 0, programs from both sides
         `RunsProblem`          composed noise
 channel `ChannelProblem`       one output, outputs without privacy, geometric noise, blocks,
-                               program, tangents, hockey sticks, interior method
+                               program, interior method, tangents, hockey sticks, interior bound
         `FreeOutputsProblem`   one output, linear loss, search over outputs
         `GivenMechanism`       given mechanism (of a range)
 quantizer `QuantizerProblem`   exact program, search over outputs, optm, optm-theorem6,

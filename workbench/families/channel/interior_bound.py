@@ -45,7 +45,7 @@ from workbench.solvers.data import floor_to_bits
 from workbench.solvers.search import Deadline
 
 # The interior-point method stops at this gap, relative to the loss.
-_INTERIOR_GAP = 1e-5
+_INTERIOR_GAP = 1e-7
 # The second channel at which tangents are taken minimises the reduced losses plus a logarithmic
 # barrier. The weight of the barrier is this share of the spread of the reduced losses.
 _BARRIER_SHARE = 1e-9

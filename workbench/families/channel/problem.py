@@ -52,6 +52,7 @@ from workbench.families.channel.repair import (
 )
 from workbench.families.channel.request import ChannelRequest
 from workbench.mechanisms.channel import Channel
+from workbench.models.convex.interior import MAX_INTERIOR_COLUMNS
 from workbench.models.oracles.finite_channel import post_process_geometric
 from workbench.pipeline.convex_notion import (
     DEFAULT_TANGENT_SECONDS,
@@ -143,13 +144,14 @@ class ChannelProblem(Problem):
             require_one_bound,
             lambda problem, programs, start: problem.answer_by_program(programs, start),
         ),
+        _make_route("interior method", "why_not_large_smooth", "answer_by_interior"),
         Route(
             "tangents",
             require_several_bounds,
             lambda problem, programs, start: problem.answer_by_tangents(),
         ),
         _make_route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
-        _make_route("interior method", "why_not_smooth", "answer_by_interior"),
+        _make_route("interior bound", "why_not_smooth", "bound_by_interior"),
     )
 
     request: ChannelRequest
@@ -214,6 +216,13 @@ class ChannelProblem(Problem):
         return (
             None if count <= _MAX_HOCKEY_STICKS else f"{count} hockey sticks take too much memory"
         )
+
+    def why_not_large_smooth(self) -> Reason:
+        """Return why the interior-point method for smooth bounds is not the first method."""
+        size = self.request.losses.values.size
+        if size <= MAX_INTERIOR_COLUMNS and self.request.has_several_bounds:
+            return f"tangents are more precise for {size} masses"
+        return self.why_not_smooth()
 
     def why_not_smooth(self) -> Reason:
         """Return why the interior-point method for smooth bounds does not apply."""
@@ -382,8 +391,24 @@ class ChannelProblem(Problem):
         masses, solution, bound = blocks.solve_on_hockey_stick_grid(request)
         return Answer(request.make_channel(masses), bound, solution)
 
-    def answer_by_interior(self) -> Doubt:
-        """Bound the loss by the multipliers of an interior-point method for smooth bounds."""
+    def answer_by_interior(self) -> Answer | Doubt:
+        """Solve by an interior-point method for smooth bounds. Its multipliers prove the bound.
+
+        A doubt if the bound is not near the loss, because tangents may then prove more.
+        """
+        self.request.check_convex_size()
+        outcome = self.bound_by_interior()
+        answer = outcome.answer
+        if answer is None:
+            return outcome
+        assert answer.bound is not None
+        loss = self.compute_loss(answer.mechanism)
+        if self.loss_scale.proves(loss, answer.bound, self.ACCEPTED_GAP):
+            return answer
+        return Doubt("its bound is not near its loss", answer)
+
+    def bound_by_interior(self) -> Doubt:
+        """Bound the loss by the multipliers of the interior-point method, after another method."""
         request = self._limit_time()
         result = solve_by_interior_point(request)
         if result is None:

@@ -16,6 +16,7 @@ import pytest
 from scipy.optimize import linprog
 
 import workbench as wb
+from workbench.families.channel import problem
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.interior_bound import bound_smooth_loss, solve_by_interior_point
 from workbench.families.channel.proof import bound_least_loss
@@ -224,3 +225,43 @@ def test_the_absolute_loss_needs_no_outputs_between_answers(budget):
     on_halves = wb.design(wb.FiniteQuery("0..3", "0..3:0.5", max_shift=1), **options)
     assert on_answers.objective - on_answers.bound <= 1e-6 * on_answers.objective
     assert on_halves.objective >= on_answers.bound
+
+
+def test_a_large_channel_under_zcdp_has_the_loss_of_the_convex_program(monkeypatch):
+    """The answers are 0..6. Programs of more than 10 masses count as large here.
+
+    The convex program limits the relative entropy and order 2. Its optimum is a lower bound on the
+    optimum under zCDP, which also limits every other order. Here it is the optimum.
+    """
+    monkeypatch.setattr(problem, "MAX_INTERIOR_COLUMNS", 10)
+    query = wb.FiniteQuery("0..6", max_shift=1)
+    design = wb.design(query, loss="squared", notion="zcdp", rho="0.5")
+    assert design.route == "interior method"
+    assert design.certificate is not None
+    assert design.objective - design.bound <= 1e-6 * design.objective
+    losses = (np.arange(7)[:, None] - np.arange(7)) ** 2.0
+    optimum = solve_convex_program(losses, np.full(7, 1 / 7), {2.0: math.e}, max_entropy=0.5)
+    assert design.objective == pytest.approx(optimum, rel=1e-6)
+
+
+def test_tangents_answer_if_the_interior_method_has_no_start(monkeypatch):
+    monkeypatch.setattr(problem, "MAX_INTERIOR_COLUMNS", 10)
+    monkeypatch.setattr(problem, "solve_by_interior_point", lambda request: None)
+    design = wb.design(wb.FiniteQuery("0..3", max_shift=1), notion="zcdp", rho="0.1")
+    assert design.route == "tangents"
+
+
+def test_a_channel_with_an_interval_is_returned_if_its_method_is_exhausted(monkeypatch):
+    """The bound is replaced by one that is 5e-4 below the loss, which is within the accepted gap."""
+    solve = problem.solve_by_interior_point
+
+    def solve_with_gap(request):
+        masses, bound = solve(request)
+        return masses, bound * (1 - Fraction(5, 10_000))
+
+    monkeypatch.setattr(problem, "MAX_INTERIOR_COLUMNS", 10)
+    monkeypatch.setattr(problem, "solve_by_interior_point", solve_with_gap)
+    design = wb.design(wb.FiniteQuery("0..3", max_shift=1), notion="zcdp", rho="0.1")
+    assert design.certificate is not None
+    assert design.status == "stopped"
+    assert f"the optimum lies between {design.bound:.9g} and" in design.words[-1]
