@@ -46,7 +46,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.linalg import LinAlgError
 
-from workbench.models.convex.requirements import POWER_CONE, Bound
+from workbench.models.convex.requirements import (
+    HOCKEY_STICK,
+    POWER_CONE,
+    RELATIVE_ENTROPY,
+    Bound,
+)
 from workbench.models.convex.tangents import max_term_sum
 from workbench.solvers.arrays import Integers, Pair, Positions, Vector
 from workbench.solvers.data import Data
@@ -139,12 +144,36 @@ class LevelRange:
     Attributes:
         low: the smallest level.
         high: the largest level.
-        bound_at: function from a level to its bound.
+        bound_at: function from a level to its bound, a power cone.
     """
 
     low: float
     high: float
     bound_at: Callable[[float], Bound]
+
+
+def list_smooth_bounds(
+    bounds: Sequence[Bound],
+    level_range: LevelRange | None,
+) -> list[Bound] | None:
+    """List the bounds that the interior-point method states beside a range of levels.
+
+    Args:
+        bounds: all bounds of a notion.
+        level_range: the range of levels whose bounds are stated at their maxima. It stands for all
+            bounds except those on the relative entropy. None if there is none.
+
+    Returns:
+        The bounds. None if one is a hockey stick or has no limit > 0, so that the method does not
+        apply.
+    """
+    listed_bounds = list(bounds)
+    if level_range is not None:
+        listed_bounds = [bound for bound in bounds if bound.kind == RELATIVE_ENTROPY]
+    for bound in listed_bounds:
+        if bound.kind == HOCKEY_STICK or max_term_sum(bound) <= 0:
+            return None
+    return listed_bounds
 
 
 def _evaluate_kind(
@@ -340,10 +369,7 @@ class _Iterate:
             grid = np.linspace(level_range.low, level_range.high, _LIMITS.grid_levels)
             self.grid = _round_levels(grid).tolist()
             self.level_distance = 1.5 * (self.grid[1] - self.grid[0])
-            self.grid_bounds = [
-                ComparisonBounds(comparisons, [self.bound_at(theta)] * comparison_count)
-                for theta in self.grid
-            ]
+            self.grid_bounds = [self.bound_at(theta) for theta in self.grid]
         self.g = self.bounds.evaluate(*program.laws_at(x))[0]
         linear_slacks = np.maximum(program.linear_slacks(x), _LIMITS.min_start_slack)
         self.s = np.concatenate([linear_slacks, -self.g])
@@ -516,11 +542,7 @@ class _Iterate:
         A peak is a level of the grid where g of a comparison has a maximum near 0 or above, and no
         level of that comparison is nearby.
         """
-        heights = np.pad(
-            [bounds.evaluate(*laws)[0] for bounds in self.grid_bounds],
-            ((1, 1), (0, 0)),
-            constant_values=-np.inf,
-        )
+        heights = np.pad(self._evaluate_grid(laws), ((1, 1), (0, 0)), constant_values=-np.inf)
         middle_heights = heights[1:-1]
         is_maximum = (middle_heights >= heights[:-2]) & (middle_heights >= heights[2:])
         is_peak = is_maximum & (middle_heights > _LIMITS.min_level_height)
@@ -536,6 +558,24 @@ class _Iterate:
                 comparisons.append(comparison)
                 theta.append(level)
         return np.array(comparisons, dtype=np.intp), np.array(theta)
+
+    def _evaluate_grid(self, laws: Pair) -> Vector:
+        """Compute g of all levels of the grid, shape (levels, comparisons).
+
+        All are power cones. One logarithm for all levels takes less time than a power for each.
+        """
+        p, q = laws
+        log_p = np.log(p)
+        log_ratio = log_p - np.log(q)
+        p_sums = p.sum(axis=1)
+        q_sums = q.sum(axis=1)
+        heights = []
+        for bound in self.grid_bounds:
+            alpha = bound.level
+            moments = np.exp((alpha - 1) * log_ratio + log_p).sum(axis=1)
+            term_sums = moments - alpha * p_sums + (alpha - 1) * q_sums
+            heights.append(term_sums / max_term_sum(bound) - 1)
+        return np.array(heights)
 
     def _drop_duplicates(
         self,
@@ -575,6 +615,7 @@ class _Iterate:
             bend = left_heights - 2 * centre_heights + right_heights
             bend = np.minimum(bend, -_LIMITS.min_mass)
             shift = (left_heights - right_heights) / (2 * bend) * step
+            shift = np.where(np.isfinite(shift), shift, 0.0)  # Heights may overflow.
             shift = np.clip(shift, -_LIMITS.max_level_step, _LIMITS.max_level_step)
             moved_levels = _round_levels(np.clip(centre + shift, low, high))
             is_higher = heights_at(moved_levels) > heights_at(theta) - _LIMITS.height_noise

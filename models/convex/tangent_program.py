@@ -51,9 +51,10 @@ import scipy.sparse as sp
 from workbench.models.convex.interior import (
     MAX_INTERIOR_COLUMNS,
     LevelRange,
+    list_smooth_bounds,
     solve_interior_point,
 )
-from workbench.models.convex.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
+from workbench.models.convex.requirements import HOCKEY_STICK, Bound
 from workbench.models.convex.tangents import compute_tangents, evaluate_terms, max_term_sum
 from workbench.solvers.arrays import Flags, Integers, Ints, Pair, Vector
 from workbench.solvers.backend import Options, solve
@@ -517,13 +518,9 @@ class TangentProgram:
 
         Returns whether the method applies and found a point.
         """
-        requirements = [bound.requirement for bound in self.bounds]
-        if self.level_range is not None:
-            requirements = [bound for bound in requirements if bound.kind == RELATIVE_ENTROPY]
-        for bound in requirements:
-            if bound.kind == HOCKEY_STICK or max_term_sum(bound) <= 0:
-                return False
-        if self.size > MAX_INTERIOR_COLUMNS or self.base.is_mip:
+        stated_requirements = [bound.requirement for bound in self.bounds]
+        requirements = list_smooth_bounds(stated_requirements, self.level_range)
+        if requirements is None or self.size > MAX_INTERIOR_COLUMNS or self.base.is_mip:
             return False
         data = self.base.template
         answer = solve_interior_point(

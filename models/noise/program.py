@@ -326,7 +326,7 @@ class LineProgram:
             )
             for part in tangent_program.bound_multipliers(point)
         )
-        scaled_bound = _prove_lower_bound(self, multipliers, weights)
+        scaled_bound = prove_lower_bound(self, multipliers, weights)
         return LineAnswer(
             program=self,
             x=tangent_program.x[: self.weights.size],
@@ -379,13 +379,21 @@ class LineAnswer:
         return float(tail[0]), float(tail[-1])
 
 
-def _prove_lower_bound(
+def prove_lower_bound(
     line: LineProgram, multipliers: Iterable[BoundMultipliers], weights: Sequence[float]
 ) -> Fraction:
     """Compute the lower bound of the module header, at scaled costs, in exact arithmetic.
 
-    The weights are the multipliers p_q of several losses. Multipliers become integers in units of
-    1/_MULTIPLIER_UNIT, and slopes of tangents integers in units of 2^-coefficient_bits.
+    Multipliers become integers in units of 1/_MULTIPLIER_UNIT, and slopes of tangents integers in
+    units of 2^-coefficient_bits.
+
+    Args:
+        line: the program.
+        multipliers: multipliers of the tangents and the sums of every bound and comparison.
+        weights: the multipliers p_q of several losses, one for each loss. Not used for one loss.
+
+    Returns:
+        A lower bound on the optimum, in scaled costs.
     """
     parts = [*multipliers]
     entries = line.comparisons.entries

@@ -35,8 +35,12 @@ from workbench.families.channel.proof import MULTIPLIER_BITS, round_weights, wei
 from workbench.families.channel.repair import Prior
 from workbench.families.channel.request import ChannelRequest
 from workbench.models.channel.output_pricing import find_cheapest_columns
-from workbench.models.convex.interior import LevelRange, solve_interior_point
-from workbench.models.convex.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
+from workbench.models.convex.interior import (
+    LevelRange,
+    list_smooth_bounds,
+    solve_interior_point,
+)
+from workbench.models.convex.requirements import Bound
 from workbench.models.convex.tangents import compute_tangents, max_term_sum
 from workbench.pipeline.convex_notion import ClaimedBounds
 from workbench.pipeline.loss_tables import LossTable
@@ -91,18 +95,15 @@ def bound_smooth_loss(
     return (int(rows.min(axis=1).sum()) - allowance) / (1 << MULTIPLIER_BITS)
 
 
-def _list_smooth_bounds(request: ChannelRequest) -> tuple[list[Bound], LevelRange | None]:
+def _list_claimed_bounds(request: ChannelRequest) -> tuple[list[Bound] | None, LevelRange | None]:
     """Return (bounds, levels): the listed bounds of every pair, and the range of levels.
 
-    Without a range of levels (None), all bounds of the notion are listed. Otherwise the range
-    stands for all bounds except those on the relative entropy, which are listed.
+    The first is None if a bound is not smooth, the second if there is no range of levels.
     """
     # Every pair has the same bounds, so the first pair represents all of them.
     claim_bounds = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
     levels = claim_bounds.levels
-    if levels is None:
-        return list(claim_bounds.bounds), None
-    return [bound for bound in claim_bounds.bounds if bound.kind == RELATIVE_ENTROPY], levels
+    return list_smooth_bounds(claim_bounds.bounds, levels), levels
 
 
 def has_smooth_bounds(request: ChannelRequest) -> bool:
@@ -116,8 +117,8 @@ def has_smooth_bounds(request: ChannelRequest) -> bool:
     """
     if not request.has_several_bounds or request.how.solver != "highs":
         return False
-    bounds, _ = _list_smooth_bounds(request)
-    return all(bound.kind != HOCKEY_STICK and max_term_sum(bound) > 0 for bound in bounds)
+    bounds, _ = _list_claimed_bounds(request)
+    return bounds is not None
 
 
 def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] | None:
@@ -141,7 +142,8 @@ def solve_by_interior_point(request: ChannelRequest) -> tuple[Vector, Fraction] 
     comparisons = model.build_comparisons(question.ordered_pairs)
     deadline = Deadline(None if limit is None else float(limit))
     comparison_arrays = comparisons.entries, comparisons.first, comparisons.second
-    bounds, levels = _list_smooth_bounds(request)
+    bounds, levels = _list_claimed_bounds(request)
+    assert bounds is not None
     point = solve_interior_point(
         data, comparison_arrays, bounds, levels, uniform_point, deadline, _INTERIOR_GAP
     )

@@ -34,14 +34,17 @@ k' of the first kind is added to k, then (k + k') r differs from k r by nearly a
 properties are preserved. Finer grids of the lower bound are therefore multiples of the grid with
 the best lower bound. Those of the upper bound are sums of such multiples and the grid with the
 least loss. The number of cells that a gap needs is estimated from the rule that the gap falls as
-1/k².
+1/k². Under smooth bounds the best density has no jumps, so k is only doubled.
+
+Programs of many shifts under smooth bounds are solved by an interior-point method
+(`workbench.models.noise.smooth`), all others by tangents.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -54,8 +57,10 @@ from workbench.exact.numbers import ZERO
 from workbench.exact.objects import FloatPair, Record
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.models.convex.interior import list_smooth_bounds
 from workbench.models.noise.losses import cell_loss
 from workbench.models.noise.program import LineAnswer, LineProgram
+from workbench.models.noise.smooth import solve_smooth_line
 from workbench.models.oracles import line_noise
 from workbench.pipeline.convex_notion import ClaimedBounds, find_implied_pure_epsilon
 from workbench.pipeline.loss_scale import LossScale
@@ -84,6 +89,10 @@ class SearchLimits:
         max_side_values: the largest number of noise values on one side of a program.
         max_series_comparisons: the largest number of shifts times outcomes under notions whose
             audit takes logarithms.
+        max_tangent_comparisons: programs under smooth bounds with more shifts times noise values
+            are solved by an interior-point method, smaller ones by tangents.
+        max_smooth_comparisons: the same limit under smooth bounds, whose programs and audits are
+            fast.
         max_windows: the largest number of windows that are tried on the integers.
         max_agreements: the search ends after this many windows whose bound and loss do not change
             any more, because the accuracy of the solver is reached.
@@ -112,6 +121,8 @@ class SearchLimits:
     max_comparisons: int = 20_000_000
     max_side_values: int = 6_000
     max_series_comparisons: int = 6_000
+    max_smooth_comparisons: int = 12_000
+    max_tangent_comparisons: int = 300
     max_windows: int = 12
     max_agreements: int = 3
     mass_bits: int = 64
@@ -214,6 +225,11 @@ class NoiseClaimBounds(ClaimedBounds):
         else:
             self.reference_epsilon = find_implied_pure_epsilon(claim)
 
+    @property
+    def has_smooth_bounds(self) -> bool:
+        """Check whether no bound is a hockey stick, as under Rényi DP and zCDP."""
+        return list_smooth_bounds(self.bounds, self.levels) is not None
+
     def make_private_law(self, reach: int) -> IntegerLaw:
         """Make noise that satisfies the claim strictly, for repairs by mixing.
 
@@ -236,6 +252,24 @@ class NoiseClaimBounds(ClaimedBounds):
             if is_private or blocks > _MAX_TRUNCATION_BLOCKS:
                 return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
             blocks += max(1, blocks // 8)
+
+    def make_inner_columns(self, line: LineProgram) -> Vector:
+        """Return columns of a program whose law satisfies the claim strictly, shape (columns,).
+
+        Args:
+            line: an open program.
+        """
+        law = self.make_private_law(line.sensitivity)
+        total = law.total
+        weights = law.weights_between(-line.last, line.last)
+        masses = np.array([float(weight / total) for weight in weights])
+        columns = line.columns_of_law(masses)
+        columns[line.mass_columns : line.weights.size] = max(0.0, 1 - float(masses.sum())) / 2
+        if len(line.costs) > 1:
+            # The last column is the largest mean loss.
+            costs = np.array(line.scaled_costs, dtype=float) * line.weights
+            columns[-1] = (costs @ columns[: line.weights.size]).max()
+        return columns
 
     def compute_window_size(self, steps: int, is_on_reals: bool) -> int:
         """Compute the number of noise values on each side of a first program.
@@ -275,7 +309,10 @@ class NoiseClaimBounds(ClaimedBounds):
         """
         comparisons = steps * (2 * size + 1)
         if self.claim.notion.series_work:
-            return comparisons <= _LIMITS.max_series_comparisons
+            limit = _LIMITS.max_series_comparisons
+            if self.has_smooth_bounds:
+                limit = _LIMITS.max_smooth_comparisons
+            return comparisons <= limit
         if len(self.bounds) * comparisons > _LIMITS.max_comparisons:
             return False
         return size + steps <= _LIMITS.max_side_values
@@ -480,6 +517,13 @@ class LineProgramSolver:
         Returns:
             The masses, the value and the proven bound of the program.
         """
+        if self._has_many_comparisons(line):
+            inner_columns = self.claim_bounds.make_inner_columns(line)
+            smooth_answer = solve_smooth_line(
+                line, inner_columns, self.claim_bounds.levels, self.deadline
+            )
+            if smooth_answer is not None:
+                return self._count(smooth_answer)
         can_end = self.claim_bounds.can_end
         if initial_masses is None and not can_end:
             initial_masses = self._make_gaussian(line)
@@ -495,6 +539,12 @@ class LineProgramSolver:
         )
         return self._count(answer)
 
+    def _has_many_comparisons(self, line: LineProgram) -> bool:
+        """Check whether a program has so many comparisons that its tangents take too long."""
+        if self.claim_bounds.can_end or self.request.how.solver != "highs":
+            return False
+        return line.shifts.size * (2 * line.reach + 1) > _LIMITS.max_tangent_comparisons
+
     def _make_gaussian(self, line: LineProgram) -> Vector:
         """Make a Gaussian about as wide as pure noise, as a start. Shape (2 last + 1,).
 
@@ -508,7 +558,9 @@ class LineProgramSolver:
 
     @property
     def solver_details(self) -> Record:
-        """Return the entries about the solver for the report."""
+        """Return the entries about the solver for the report. None if no solver was called."""
+        if not self.version:
+            return {}
         return {
             "solver": self.request.how.solver,
             "version": self.version,
@@ -816,10 +868,11 @@ class _RealSearch(LineProgramSolver):
             self._solve_both_bounds(k, k)
         if self.request.how.solver != "highs":
             return
-        for k in range(_LIMITS.first_grids[-2] + 1, _LIMITS.first_grids[-1]):
-            if self.is_closed or not self._is_solvable_grid(k):
-                return
-            self._solve_both_bounds(k, k)
+        if not self.claim_bounds.has_smooth_bounds:
+            for k in range(_LIMITS.first_grids[-2] + 1, _LIMITS.first_grids[-1]):
+                if self.is_closed or not self._is_solvable_grid(k):
+                    return
+                self._solve_both_bounds(k, k)
         self._refine_grids()
 
     def _refine_grids(self) -> None:
@@ -914,6 +967,15 @@ class _RealSearch(LineProgramSolver):
         reach = math.ceil((_LIMITS.reach_margin * last + 1) * k / start_cell_count)
         return max(k, min(window_size, reach))
 
+    def _is_shifted_loss(self, lower_cells: int, upper_cells: int) -> bool:
+        """Check whether the program of the upper bound is that of the lower bound.
+
+        The mean of x² over the cell of j is (jβ)² + β²/12. Without an atom, the losses of both
+        programs then differ by a constant.
+        """
+        is_same_grid = lower_cells == upper_cells
+        return self.power == 2 and is_same_grid and not self.claim_bounds.can_end
+
     def _solve_both_bounds(self, lower_cells: int, upper_cells: int) -> None:
         """Solve the program of the lower bound, then the program of the upper bound.
 
@@ -936,8 +998,11 @@ class _RealSearch(LineProgramSolver):
             self.bound_cell_count = lower_cells
         if self.best is None or self.gap > self.target_gap:
             loss_of_cell = cell_loss(self.request.loss_name, Fraction(1, upper_cells))
-            answer = self._solve_grid(
-                upper_cells, loss_of_cell, is_upper=True, precision=_LIMITS.upper_precision
-            )
+            if self._is_shifted_loss(lower_cells, upper_cells):
+                answer = replace(answer, value=answer.value + float(loss_of_cell(0)))
+            else:
+                answer = self._solve_grid(
+                    upper_cells, loss_of_cell, is_upper=True, precision=_LIMITS.upper_precision
+                )
             if self.best is None or answer.value < self.best.answer.value:
                 self.best = _GridAnswer(answer, upper_cells)

@@ -459,7 +459,7 @@ class NoiseProblem(Problem):
         design = design.mark_stopped()
         if not self.deadline.has_passed and request.how.gap is None:
             reason = "The largest grid was reached"
-            if request.has_several_bounds:
+            if request.has_several_bounds and not request.is_on_reals:
                 reason = "The accuracy of the solver was reached"
             note = f"{reason}: the optimum lies between {bound:.9g} and {loss:.9g}."
             return replace(design, words=(*design.words, note))

@@ -388,3 +388,14 @@ def test_frontiers_support_every_budget():
 def test_verification_compares_channels_and_noise():
     result = wb.verify("highs", family="channel", small=True)
     assert all(row["agrees"] for row in result)
+
+
+def test_noise_on_the_reals_under_zcdp_has_an_interval():
+    """With four cells in a sensitivity, the two bounds differ by β²/4 + β²/12 = 1/48.
+
+    The optimum at rho = 1/2 is below the variance 1 of Gaussian noise.
+    """
+    design = wb.design(wb.RealNoise(1), loss="squared", notion="zcdp", rho="0.5", steps=4)
+    assert design.certificate is not None
+    assert design.objective < 1
+    assert design.objective - design.bound == pytest.approx(1 / 48, rel=1e-4)
