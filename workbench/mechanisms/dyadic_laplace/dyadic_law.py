@@ -51,6 +51,9 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 # Levels that are further below δ = 1 and below δ₀ are left out; their mass is under 2^-70.
 _LEVELS_BELOW_ONE = 72
 _NODE = 1 / math.sqrt(3)  # The Gauss-Legendre nodes of order 2 on [-1, 1] are ±_NODE.
+# Intervals in units of δ_t that are narrower are integrated by quadrature.
+_MAX_NARROW_WIDTH = 0.5
+_MAX_EXPONENT = 746.0  # e to minus this is 0 in doubles.
 _BALL_BITS = 400  # Precision of the balls around δ₀ and the thresholds.
 _MAX_ELL = 2.0**500  # A larger ℓ is refused, because 1 + δ₀ℓ would overflow.
 
@@ -338,49 +341,103 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     """
     if np.array_equal(low, high):
         return tail(low, delta, ell)
-    width = high - low
-    right = _tail_integral(np.maximum(low, 0), np.maximum(high, 0), delta, ell)
-    begin = np.maximum(-high, 0)
-    end = np.maximum(-low, 0)
-    left = end - begin - _tail_integral(begin, end, delta, ell)
-    with np.errstate(invalid="ignore"):
-        mean = (right + left) / width
-    return np.where(width > 0, mean, tail(low, delta, ell))
+    columns = np.broadcast_arrays(low, high, delta, *step_weights(delta, ell))
+    begin, end, step, *_ = columns
+    integral = np.zeros(begin.shape)
+    # The tail at -y is 1 less the tail at y. Few intervals have points on both sides of 0.
+    is_right = (end > 0) & (step * (begin - 2) < _MAX_EXPONENT)
+    is_left = begin < 0
+    right_low, right_high, *weights = (column[is_right] for column in columns)
+    integral[is_right] = _tail_integral(np.maximum(right_low, 0), right_high, *weights)
+    left_low, left_high, *weights = (column[is_left] for column in columns)
+    left_high = np.minimum(left_high, 0)
+    integral[is_left] += left_high - left_low - _tail_integral(-left_high, -left_low, *weights)
+    width = end - begin
+    mean: Vector = np.divide(integral, width, out=integral, where=width > 0)
+    is_point = width == 0
+    if is_point.any():
+        ratios = np.broadcast_to(ell, begin.shape)
+        mean[is_point] = tail(begin[is_point], step[is_point], ratios[is_point])
+    return mean
 
 
-def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
-    """Integrate `tail` over [low, high], 0 <= low <= high.
+def _tail_integral(
+    low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
+) -> Vector:
+    """Integrate `tail` over [low, high], 0 <= low <= high, all of shape (n,).
 
-    The interval is divided into a part of a period, complete periods, and a part of a period.
+    The antiderivative would lose the digits of a narrow interval, so quadrature integrates these.
+
+    Args:
+        low: The lower ends.
+        high: The upper ends.
+        delta: The step δ_t of a level.
+        a: The weight a_0 of f_t.
+        b: The weight a_1 of f_t.
+        q: The ratio a_(k+2)/a_k of f_t.
     """
-    a, b, q = step_weights(delta, ell)
+    integral = np.empty(low.shape)
+    is_narrow = high - low < _MAX_NARROW_WIDTH
+    for integrate, selected in ((_narrow_integral, is_narrow), (_wide_integral, ~is_narrow)):
+        if selected.any():
+            columns = (column[selected] for column in (low, high, delta, a, b, q))
+            integral[selected] = integrate(*columns)
+    return integral
 
-    def integrate_period(start: Any, stop: Any) -> Vector:
-        """Integrate from start to stop, 0 <= start <= stop <= 2, in the period that begins at 0."""
-        integral = np.asarray(0.0)
-        # The tail is a quadratic on each cell, so two Gauss-Legendre nodes are exact.
-        for cell, tail_in_cell in enumerate((_first_cell, _second_cell)):
-            begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))
-            middle = (begin + end) / 2
-            half = (end - begin) / 2
-            for node in (middle - half * _NODE, middle + half * _NODE):
-                integral = integral + half * tail_in_cell(node, a, b, q)
-        return integral
 
+def _narrow_integral(
+    low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
+) -> Vector:
+    """Compute `_tail_integral` over intervals that contain at most one integer.
+
+    The tail is a quadratic on each side of the integer, so two Gauss-Legendre nodes are exact.
+    """
+
+    def integrate_cell(cell: Vector, begin: Vector, end: Vector, *weights: Vector) -> Vector:
+        """Integrate from begin to end, which lie in [cell, cell + 1]."""
+        step, *step_weights = weights
+        periods = np.floor(cell / 2)
+        middle = (begin + end) / 2 - 2 * periods
+        half = (end - begin) / 2
+        nodes = np.array([middle - half * _NODE, middle + half * _NODE])
+        integral = half * _first_period(nodes, *step_weights).sum(axis=0)
+        return np.asarray(np.exp(-2 * step * periods) * integral)
+
+    cell = np.floor(low)
+    boundary = np.minimum(cell + 1, high)
+    integral = integrate_cell(cell, low, boundary, delta, a, b, q)
+    has_two_cells = boundary < high
+    columns = (cell + 1, boundary, high, delta, a, b, q)
+    integral[has_two_cells] += integrate_cell(*(column[has_two_cells] for column in columns))
+    return integral
+
+
+def _wide_integral(
+    low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
+) -> Vector:
+    """Compute `_tail_integral` from integrals to the ends of periods.
+
+    As the tail falls, a difference of such integrals is at least a quarter of the first one, or
+    smaller than the other part of the result.
+    """
     first = np.floor(low / 2)
     last = np.floor(high / 2)
-    start = low - 2 * first
-    stop = high - 2 * last
-    is_same_period = first == last
+    begin = _rest_of_period(low - 2 * first, a, b, q)
+    end = _rest_of_period(high - 2 * last, a, b, q)
+    period = q + b + (a + 5 * q * a) / 6  # The integral from 0 to 2.
     complete_periods = np.maximum(last - first - 1, 0)
-    middle = (
-        q
-        * integrate_period(0.0, 2.0)
-        * np.expm1(-2 * delta * complete_periods)
-        / np.expm1(-2 * delta)
+    fall = np.expm1(-2 * delta * complete_periods)
+    later_part = q * period * fall / np.expm1(-2 * delta) + q * (1 + fall) * (period - end)
+    return np.asarray(
+        np.exp(-2 * delta * first) * (begin + np.where(first == last, -end, later_part))
     )
-    end = integrate_period(np.where(is_same_period, start, 0.0), stop)
-    begin = np.where(
-        is_same_period, 0.0, integrate_period(np.where(is_same_period, 0.0, start), 2.0) + middle
-    )
-    return np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
+
+
+def _rest_of_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+    """Integrate `tail` from v to 2, 0 <= v <= 2, by sums of positive terms."""
+    # Products are faster than powers.
+    gap = np.minimum(2 - v, 1)
+    rest = gap * (q / 2 + gap * (q * a / 2 + gap * ((b - q * a) / 6)))
+    gap = np.maximum(1 - v, 0)
+    rest += gap * ((b + q * a + q) / 2 + gap * (b / 2 + gap * ((a - b) / 6)))
+    return np.asarray(rest)
