@@ -147,10 +147,10 @@ def make_panels(
     Returns:
         The figure and its axes, row by row.
     """
-    # Figures of pyplot would need a display.
-    from matplotlib.figure import Figure
+    # Matplotlib is slow to import. Figures of pyplot would need a display.
+    from workbench.io.saved_figure import SavedFigure
 
-    figure = Figure(figsize=(width, height * rows), layout="constrained")
+    figure = SavedFigure(figsize=(width, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, list(grid.ravel())
 

@@ -1,0 +1,45 @@
+"""Figures that are saved in less time: the same files with half of the drawing."""
+
+from io import BytesIO
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from workbench.io.files import PICTURE_FORMATS
+from workbench.io.saved_figure import SavedFigure
+
+
+def save(figure: Figure, form: str) -> bytes:
+    """Plot points with a title and a legend below, and return the file without its date."""
+    axes = figure.subplots()
+    axes.plot([1, 2, 4], label="points")
+    axes.set_title("A title\nof two lines")
+    figure.legend(loc="outside lower center")
+    buffer = BytesIO()
+    date = "CreationDate" if form == "pdf" else "Date"
+    metadata = {"Software": None} if form == "png" else {date: None}
+    figure.savefig(buffer, format=form, metadata=metadata)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("form", PICTURE_FORMATS)
+def test_a_file_has_the_bytes_of_a_plain_figure(form: str) -> None:
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "fixed"}):
+        expected = save(Figure(layout="constrained"), form)
+        assert save(SavedFigure(layout="constrained"), form) == expected
+
+
+def test_an_artist_is_drawn_once_for_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn_texts = []
+    draw = Text.draw
+
+    def count(self: Text, *args: object, **options: object) -> None:
+        drawn_texts.append(self.get_text())
+        draw(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Text, "draw", count)
+    save(SavedFigure(layout="constrained"), "svg")
+    assert drawn_texts.count("A title\nof two lines") == 1
