@@ -35,7 +35,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -51,8 +51,9 @@ from workbench.questions.density import Density
 from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.backend import Session, get_backend
+from workbench.solvers.data import Data
 from workbench.solvers.search import OpenNodes
-from workbench.solvers.solution import Solution, Termination
+from workbench.solvers.solution import Solution, Termination, proves_infeasibility
 
 # Widths of slices: the paper's, then thinner ones if that leaves no solution.
 WIDTHS = (0.01, 0.002, 0.0004)
@@ -64,6 +65,8 @@ _MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if a program lowers the objective 
 _PRUNING_TOLERANCE = 1e-9
 # Selection probabilities q of RQM from which a local search starts.
 _START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
+# Multipliers that proved the last so many programs of a pattern infeasible are kept.
+_MAX_KEPT_PROOFS = 8
 _COUNT_ROUNDING = 1e-9  # A quotient this close below a whole number counts as that number.
 _SELECTION_TOLERANCE = 1e-3  # The best q of RQM is found up to this share.
 # The values of the three bounds in the programs of Theorem 6 (`SliceSearch._solve_theorem6`).
@@ -138,15 +141,47 @@ class ProgramOptimum(NamedTuple):
     solution: Solution
 
 
+@dataclass
+class _LivePattern:
+    """The session of all programs of one pattern, and proofs that such programs are infeasible.
+
+    Attributes:
+        session: the live session.
+        proofs: multipliers (rows,) that proved programs infeasible, the last used ones first.
+        was_infeasible: whether the last program was infeasible.
+    """
+
+    session: Session
+    proofs: list[Vector] = field(default_factory=list)
+    was_infeasible: bool = False
+
+    def proves_infeasibility(self, data: Data) -> bool:
+        """Return whether a proof of an earlier program also proves this program infeasible.
+
+        Proofs are only tried after an infeasible program, because trying them takes time.
+        """
+        if not self.was_infeasible:
+            return False
+        for k, multipliers in enumerate(self.proofs):
+            if proves_infeasibility(data, multipliers):
+                self.proofs.insert(0, self.proofs.pop(k))
+                return True
+        return False
+
+
 class ProgramSolver:
     """Solve two-bin programs with live sessions, one for all programs of the same pattern.
+
+    Most programs of a search are infeasible, often for the same reason as an earlier one. So the
+    multipliers that prove a program infeasible are kept and tried on later programs. If they prove
+    a program infeasible, too, it is not solved.
 
     Args:
         question: the question, whose solver, options and deadline are used.
 
     Attributes:
         scale: the factor of all masses in programs.
-        solve_count: the number of programs solved.
+        solve_count: the number of programs solved or proven infeasible.
     """
 
     def __init__(self, question: LawQuestion) -> None:
@@ -155,7 +190,7 @@ class ProgramSolver:
         if question.float_epsilon < _RELATIVE.max_epsilon:
             self.scale = _RELATIVE.mass_scale
         self.solve_count = 0
-        self._sessions: dict[tuple[bytes, bytes], Session] = {}
+        self._live: dict[tuple[bytes, bytes], _LivePattern] = {}
 
     def solve(self, lp: EntrywiseProgram) -> ProgramOptimum | None:
         """Return the optimum of a program, or None without one.
@@ -181,29 +216,35 @@ class ProgramSolver:
             NotProven: the time limit ended the solver.
         """
         solution = self._solve(lp)
+        if solution is None:
+            return math.inf, None
         optimum = self._read_optimum(solution)
         if optimum is None:
-            is_infeasible = solution.termination is Termination.INFEASIBLE
-            return math.inf if is_infeasible else -math.inf, None
+            return -math.inf, None
         bound = optimum.objective
         if solution.bound is not None:
             bound = min(bound, solution.bound)
         return bound, optimum
 
-    def _solve(self, lp: EntrywiseProgram) -> Solution:
-        """Solve a program. Raises NotProven if the time limit ended the solver."""
+    def _solve(self, lp: EntrywiseProgram) -> Solution | None:
+        """Solve a program, or return None if it is infeasible.
+
+        Raises NotProven if the time limit ended the solver.
+        """
         question = self.question
         self.solve_count += 1
         with translate_errors():
             program = lp.to_program("two-bin selections", scale=self.scale)
             matrix = program.template.A
             pattern = matrix.indices.tobytes(), matrix.indptr.tobytes()
-            if pattern not in self._sessions:
+            if pattern not in self._live:
                 backend = get_backend(question.solver)
-                self._sessions[pattern] = backend.open(program, question.options)
-            self._sessions[pattern].follow(program)
-            time_limit = question.deadline.solver_time_limit
-            solution = self._sessions[pattern].solve(time_limit=time_limit)
+                self._live[pattern] = _LivePattern(backend.open(program, question.options))
+            live = self._live[pattern]
+            if live.proves_infeasibility(program.template):
+                return None
+            live.session.follow(program)
+            solution = live.session.solve(time_limit=question.deadline.solver_time_limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.termination is Termination.TIME_LIMIT:
@@ -211,20 +252,28 @@ class ProgramSolver:
                 f"The time limit ended the search after {self.solve_count - 1} linear programs of "
                 f"{question.solver}."
             )
-        return solution
+        live.was_infeasible = solution.termination is Termination.INFEASIBLE
+        if not live.was_infeasible:
+            return solution
+        if solution.ray is not None:
+            live.proofs.insert(0, solution.ray)
+            del live.proofs[_MAX_KEPT_PROOFS:]
+        return None
 
     @staticmethod
-    def _read_optimum(solution: Solution) -> ProgramOptimum | None:
+    def _read_optimum(solution: Solution | None) -> ProgramOptimum | None:
         """Return the optimum of a solution; None without one."""
-        if not solution.is_optimal or solution.objective is None or solution.x is None:
+        if solution is None or not solution.is_optimal:
+            return None
+        if solution.objective is None or solution.x is None:
             return None
         return ProgramOptimum(solution.objective, solution.x, solution)
 
     def close(self) -> None:
         """Release the resources of the solvers."""
-        for session in self._sessions.values():
-            session.close()
-        self._sessions.clear()
+        for live in self._live.values():
+            live.session.close()
+        self._live.clear()
 
 
 def _make_slice(q: Vector, half_width: float | Vector) -> Pair:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from workbench.families.quantizer.limit import (
 from workbench.families.quantizer.mvu import compute_mvu_curve, solve_mvu
 from workbench.families.quantizer.optm import (
     ProgramSolver,
+    _LivePattern,
     solve_optm,
     solve_optm_with_thinner_slices,
 )
@@ -45,10 +47,13 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import normal_density, uniform_density
+from workbench.solvers.session import Session
+from workbench.solvers.solution import Solution
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)  # ε = 1, uniform inputs and the absolute error.
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
+SIX_BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "-1/6", "1/6", "1/2", "3"))
 
 
 def measure_epsilon(quantizer: Quantizer) -> float:
@@ -73,6 +78,27 @@ def test_pruned_search_of_optm_equals_the_full_search():
     # The full search solves one program for each of the 99 slices of each of the 9 choices.
     assert full_solver.solve_count == 9 * 99
     assert pruning_solver.solve_count < full_solver.solve_count / 3
+
+
+def test_kept_proofs_of_infeasibility_replace_most_solves(monkeypatch: pytest.MonkeyPatch):
+    solves = []
+    solve = Session.solve
+
+    def count_solves(session: Session, *args: Any, **options: Any) -> Solution:
+        solves.append(session)
+        return solve(session, *args, **options)
+
+    monkeypatch.setattr(Session, "solve", count_solves)
+    solver = ProgramSolver(LAW)
+    with_proofs = solve_optm(SIX_BINS, LAW, solver=solver)
+    assert len(solves) < solver.solve_count / 2
+    solves.clear()
+    monkeypatch.setattr(_LivePattern, "proves_infeasibility", lambda live, data: False)
+    without_proofs = solve_optm(SIX_BINS, LAW, solver=(solver := ProgramSolver(LAW)))
+    assert len(solves) == solver.solve_count
+    assert with_proofs is not None
+    assert without_proofs is not None
+    assert with_proofs.objective == pytest.approx(without_proofs.objective, abs=1e-9)
 
 
 # The errors are recorded results of the search, with four decimals.
