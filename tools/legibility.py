@@ -67,6 +67,8 @@ TEST_PATH = re.compile(
 MACHINE_COMMENT = re.compile(
     r"(fmt|type|noqa|pragma|pylint|mypy|ruff|isort|copyright|licen[sc]e|-\*-|%%)", re.IGNORECASE
 )
+# The attributes of a syntax tree that hold statements, or handlers and cases with statements.
+STATEMENT_FIELDS = ("body", "orelse", "handlers", "finalbody", "cases")
 LAYOUT_TOKENS = (
     tokenize.NL,
     tokenize.NEWLINE,
@@ -270,7 +272,7 @@ class FileMeasure:
             is_public: whether all classes around it are public, and no function is around it.
             class_docstring: docstring of the class around it; empty without a class.
         """
-        for child in ast.iter_child_nodes(node):
+        for child in inner_statements(node):
             if isinstance(child, ast.ClassDef):
                 is_public_class = is_public and not child.name.startswith("_")
                 self._count_definitions(child, is_public_class, ast.get_docstring(child) or "")
@@ -318,6 +320,12 @@ class FileMeasure:
             elif isinstance(node, ast.Assign):
                 is_pair = isinstance(node.targets[0], ast.Tuple)
                 self.counts["multi"] += is_pair and isinstance(node.value, ast.Tuple)
+
+
+def inner_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements, handlers and cases directly inside a node. Expressions contain none."""
+    for field in STATEMENT_FIELDS:
+        yield from getattr(node, field, ())
 
 
 def assigned_names(function: FunctionNode) -> set[str]:

@@ -25,7 +25,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 Packages = Mapping[str, Path]  # import name -> folder
@@ -36,9 +36,15 @@ _IMPORT_FUNCTIONS = {"import_module", "find_spec", "__import__"}
 _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(:[A-Za-z_]\w*)?")
 
 
+@cache
+def _parse_text(text: str) -> ast.Module:
+    """Return the syntax tree of a text. It is kept, because several tests read every file."""
+    return ast.parse(text)
+
+
 def parse(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
-    return ast.parse(path.read_text("utf-8"))
+    return _parse_text(path.read_text("utf-8"))
 
 
 def find_modules(packages: Packages) -> dict[str, Path]:
@@ -127,17 +133,17 @@ class Dependencies:
         """Yield the modules on which a module depends. They may repeat and include the module."""
         path = self.modules[module]
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        tree = parse(path)
+        nodes = list(ast.walk(parse(path)))
         # The names under which the module imports the root package, such as "wb".
         root_names = {
             alias.asname or alias.name.partition(".")[0]
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Import)
             for alias in node.names
             if alias.name == ROOT_PACKAGE
             or (alias.name.startswith(f"{ROOT_PACKAGE}.") and alias.asname is None)
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield from self._find_module(alias.name)
