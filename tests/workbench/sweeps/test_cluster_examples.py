@@ -17,6 +17,9 @@ from workbench.sweeps.ledger import Ledger
 
 distributed = pytest.importorskip("distributed")
 
+# Tests of real clusters belong to `make test-all`. test_cluster_client.py has fast ones.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 CLUSTERS = ROOT / "examples" / "clusters"
 

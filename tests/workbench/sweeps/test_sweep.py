@@ -194,14 +194,14 @@ def test_known_points_are_not_solved_again_and_the_number_of_processes_changes_n
 def test_a_full_disk_ends_the_sweep_and_the_next_sweep_uses_the_committed_rows(
     tmp_path: Path, jobs: int
 ):
-    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
+    grid = {**SMALL, "max_shift": [1, 2], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:4"}
     with Ledger(tmp_path / "a.sqlite") as ledger:
         page_count = ledger._fetch_value("pragma page_count")
-        ledger._db.execute(f"pragma max_page_count = {page_count + 20}")
+        ledger._db.execute(f"pragma max_page_count = {page_count + 6}")
         with pytest.raises(WorkbenchError, match="disk is full"):
             wb.sweep({"grid": grid}, ledger, jobs=jobs)
         stored_rows = list(ledger.rows())
-    assert 0 < len(stored_rows) < 120
+    assert 0 < len(stored_rows) < 32
     outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
     assert (outcome.known, outcome.left) == (len(stored_rows), 0)
     wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
@@ -421,6 +421,54 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
 def test_a_worker_of_another_version_is_refused():
     with pytest.raises(WorkbenchError, match="other versions"):
         solve_task(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+
+
+def test_ctrl_c_between_two_tasks_keeps_the_rows_of_the_first(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = [4, 5]\nmax_shift = 1\nepsilon = "0.5:1:2"\n')
+    solve_points = sweep_workers._solve_points
+    calls: list[Task] = []
+
+    def interrupt_second_call(session: Any, task: Task) -> Any:
+        calls.append(task)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return solve_points(session, task)
+
+    monkeypatch.setattr(sweep_workers, "_solve_points", interrupt_second_call)
+    code, out, message = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
+    assert (code, out) == (2, "")
+    assert f"Interrupted; 2 of 4 rows are in {ledger}" in message
+    assert len(read_rows(ledger)) == 2
+    outcome = wb.sweep(spec, ledger, jobs=1)
+    assert (outcome.known, outcome.solved, outcome.left) == (2, 2, 0)
+
+
+# A sweep of two tasks that kills its own process as soon as the rows of the first are stored.
+_KILLED_SWEEP = """
+import os, signal, sys
+import workbench as wb
+
+def kill(counts):
+    if counts.solved:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+grid = {"model": "modulo", "n": [4, 5], "max_shift": 1, "epsilon": "0.5:1:2"}
+wb.sweep({"grid": grid}, sys.argv[1], jobs=1, progress=kill)
+"""
+
+
+def test_a_killed_sweep_keeps_the_stored_rows_and_the_next_one_continues(tmp_path: Path):
+    ledger = tmp_path / "a.sqlite"
+    killed = subprocess.run([sys.executable, "-c", _KILLED_SWEEP, ledger], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    grid = {"model": "modulo", "n": [4, 5], "max_shift": 1, "epsilon": "0.5:1:2"}
+    outcome = wb.sweep({"grid": grid}, ledger, jobs=1)
+    assert (outcome.known, outcome.solved, outcome.left) == (2, 2, 0)
+    wb.sweep({"grid": grid}, tmp_path / "undisturbed.sqlite", jobs=1)
+    assert read_rows(ledger) == read_rows(tmp_path / "undisturbed.sqlite")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -29,6 +29,9 @@ from workbench.sweeps.workers import Task, run_on_cluster
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
+# Tests of real clusters belong to `make test-all`. test_cluster_client.py has fast ones.
+pytestmark = pytest.mark.slow
+
 GRID = {
     "model": "modulo",
     "n": 6,
