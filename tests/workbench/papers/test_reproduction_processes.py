@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -212,6 +213,24 @@ def test_an_artifact_that_reads_results_gets_their_folder_after_the_others(
     wb.reproduce("dql", results=tmp_path, jobs=2)
     assert folders == [tmp_path]
     assert "reader" in computed_names[4:]
+
+
+def test_two_runs_write_the_same_bytes_and_the_readme_links_to_their_files(
+    use_paper: Any, tmp_path: Path
+) -> None:
+    use_paper(make_test_paper([]))
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        wb.reproduce("dql", results=folder, jobs=2)
+    files = sorted(path.relative_to(folders[0]) for path in folders[0].rglob("*.*"))
+    assert Path("dql/first.csv") in files
+    for file in files:
+        assert (folders[0] / file).read_bytes() == (folders[1] / file).read_bytes(), file
+    text = (folders[0] / "README.md").read_text("utf-8")
+    links = re.findall(r"\]\((?!http)([^)]+)\)", text)
+    assert "dql/first.csv" in links
+    for link in links:
+        assert (folders[0] / link).is_file(), link
 
 
 def test_an_error_keeps_the_artifacts_that_ended_before(use_paper: Any, tmp_path: Path) -> None:
