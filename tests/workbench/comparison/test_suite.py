@@ -251,7 +251,7 @@ def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -
     assert run.rows[0]["certified"]
     assert not run.is_interrupted
 
-    def run_with_worker(script: str) -> list[dict[str, Any]]:
+    def run_with_worker(script: str, seconds: float = 300.0) -> list[dict[str, Any]]:
         """Run the instance with a worker that executes a Python script instead of solving."""
         real = module.subprocess.Popen
 
@@ -260,8 +260,8 @@ def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -
 
         with monkeypatch.context() as patch:
             patch.setattr(module.subprocess, "Popen", popen)
-            patch.setattr(module, "GRACE_SECONDS", 0.5)
-            return list(run_suite([instance], ["highs"], time_limit=0.5))
+            patch.setattr(module, "GRACE_SECONDS", seconds)
+            return list(run_suite([instance], ["highs"], time_limit=seconds))
 
     (row,) = run_with_worker("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert row["status"] == "crashed"
@@ -269,7 +269,7 @@ def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -
     (row,) = run_with_worker("raise SystemExit('out of memory')")
     assert row["status"] == "crashed"
     assert "out of memory" in row["failure"]
-    (row,) = run_with_worker("import time; time.sleep(3600)")
+    (row,) = run_with_worker("import time; time.sleep(3600)", seconds=0.5)
     assert row["status"] == "killed"
     assert row["wall"] < 3600
     assert not add_verdicts([row])[0]["solved"]

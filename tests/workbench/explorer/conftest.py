@@ -15,6 +15,14 @@ from workbench.explorer.server import Server
 _TASK_SECONDS = 300.0  # The time limit of a task. On a busy machine a worker may be slow.
 
 
+@pytest.fixture(autouse=True)
+def give_tasks_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let curves and maps of this process be finished on a busy machine as well."""
+    monkeypatch.setattr("workbench.explorer.formula_map._TIME_LIMIT_SECONDS", _TASK_SECONDS)
+    for name in ("_CURVE_PASS_SECONDS", "_MAX_CURVE_PASS_SECONDS"):
+        monkeypatch.setattr(f"workbench.explorer.tasks.{name}", _TASK_SECONDS)
+
+
 @contextmanager
 def run_server() -> Iterator[Server]:
     """Run a server in a thread."""

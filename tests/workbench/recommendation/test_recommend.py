@@ -393,7 +393,7 @@ def test_the_staircase_at_large_epsilon_is_the_designed_noise():
 
 
 def test_published_noise_on_the_reals_with_delta_is_certified():
-    table = wb.recommend(range="0..8", sensitivity=1, epsilon="0.1", delta="0.01", time_limit=60)
+    table = wb.recommend(range="0..8", sensitivity=1, epsilon="0.1", delta="0.01", time_limit=300)
     rows = index_by_class(table)
     for name in ("staircase (pure)", "Laplace", "truncated Laplace", "Gaussian", "uniform"):
         assert rows[name]["certified"], name

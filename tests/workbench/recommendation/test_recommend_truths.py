@@ -339,7 +339,7 @@ def test_a_class_that_shows_a_mechanism_of_another_class_is_named_as_stopped():
 
 
 def test_a_channel_of_a_range_is_recommended_with_its_exposure():
-    result = wb.recommend(**RANGE_QUERY, loss="absolute", only="channel on a grid", time_limit=60)
+    result = wb.recommend(**RANGE_QUERY, loss="absolute", only="channel on a grid", time_limit=300)
     sentence = "With probability up to 0.05 it publishes an output that a neighbour cannot produce"
     assert sentence in " ".join(result.sentences)
     design = result.best
