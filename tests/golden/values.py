@@ -121,11 +121,13 @@ def read_recordings() -> list[Recording]:
     return [Recording.from_line(line) for line in VALUES.read_text().splitlines()[1:]]
 
 
+@functools.cache
 def read_recorded_fingerprint() -> str:
     """Return `fingerprint_arithmetic` of the processor of the recording."""
     return str(json.loads(VALUES.read_text().splitlines()[0])["arithmetic"])
 
 
+@functools.cache
 def fingerprint_arithmetic() -> str:
     """Return a hash of results of numpy, its BLAS and libm that depend on the processor.
 
