@@ -223,7 +223,7 @@ def recommend(
     The smallest loss comes first. Nothing is claimed about mechanisms outside the compared classes.
 
         >>> import workbench as wb
-        >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
+        >>> table = wb.recommend(answers="0..5", max_shift=1, epsilon=1, delta="1e-5")
         >>> [row["class"] for row in table][:2]
         ['best channel', 'integer noise, clamped']
 

@@ -118,6 +118,17 @@ def test_an_audit_without_a_claim_draws_no_request() -> None:
     assert not [name for name in names if name.startswith("requested")]
 
 
+def test_a_frontier_page_under_pure_dp_has_its_plot_and_rows() -> None:
+    result = wb.frontier(
+        wb.ModuloNoise(n=2, max_shift=1), notion="pure", epsilon="0.5,1", baselines=False
+    )
+    parts = read_parts(build_result_page(result))
+    drawn = [part["title"] for part in parts if part["kind"] == "image" and "<svg" in part["svg"]]
+    assert drawn == ["error epsilon"]
+    rows = next(part for part in parts if part["kind"] == "numbers")
+    assert len(rows["rows"]) == len(result) == 2
+
+
 def test_a_frontier_page_has_its_plots_and_rows() -> None:
     result = wb.frontier(NOISE, epsilon="0.5:1.5:3", delta=[0, 0.1], notion="pdp")
     parts = read_parts(build_result_page(result))

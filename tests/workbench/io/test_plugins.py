@@ -236,6 +236,31 @@ def test_a_failing_plugin_and_a_duplicate_name_cause_one_warning_each(tmp_path: 
     assert "taking 1" in both[0]
 
 
+def test_a_notion_and_a_backend_of_a_plugin_file_are_used_in_the_same_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "_read", set(plugins.PLUGIN_GROUPS))
+    monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.PLUGIN_GROUPS})
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    question = wb.ModuloNoise(n=3, max_shift=1)
+    with pytest.raises(wb.InvalidRequest, match="notion must be one of"):
+        wb.design(question, epsilon=1, notion="mine")
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import workbench as wb\nfrom workbench.notions.dp import DP\n"
+        "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
+        "from workbench_example.linprog import Linprog\nwb.register(Linprog)\n"
+    )
+    plugins.load_plugin_file(file)
+    options = {"epsilon": 1, "delta": "0.1"}
+    design = wb.design(question, notion="mine", solver="linprog", **options)
+    assert design.solution.solver == "linprog"
+    dp_design = wb.design(question, notion="dp", **options)
+    assert design.objective == pytest.approx(dp_design.objective, rel=1e-9)
+    assert design.certificate is not None
+    assert design.certificate.foreign_packages == {"notion mine": "mine.py"}
+
+
 def test_a_plugin_file_is_loaded_by_the_option_plugin(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import workbench as wb\nfrom workbench.notions.dp import DP\n"

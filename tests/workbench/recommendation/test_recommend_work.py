@@ -23,6 +23,8 @@ ROOT = str(Path(wb.__file__).resolve().parents[1])
 # The largest number of moves for 41 answers. One more call for each comparison of the audits adds
 # 500 moves.
 MAX_MOVES = 9_300
+# The same for 7 answers. One more call for each mass of the laws adds more than 100 moves.
+MAX_MOVES_OF_7_ANSWERS = 6_150
 
 
 class Work(NamedTuple):
@@ -37,10 +39,8 @@ class Work(NamedTuple):
     requests: list[Request]
 
 
-@pytest.fixture(scope="module")
-def work() -> Work:
-    """Profile a second recommendation, after a first one has imported what both need."""
-    wb.recommend(wb.FiniteQuery("0..5", max_shift=1), epsilon=1, delta=1e-5)
+def count_work(largest_answer: int) -> Work:
+    """Profile the recommendation for a count in 0..largest_answer."""
     folders = tuple(f"{ROOT}/{name}/" for name in ("workbench", "models", "solvers"))
     moves = 0
     requests = []
@@ -57,13 +57,35 @@ def work() -> Work:
         if frame.f_code.co_name == "__post_init__" and isinstance(subject, Request):
             requests.append(subject)
 
-    question = wb.FiniteQuery("0..40", max_shift=1)
+    question = wb.FiniteQuery(f"0..{largest_answer}", max_shift=1)
     sys.setprofile(count)
     try:
         wb.recommend(question, epsilon=1, delta=1e-5, time_limit=600)
     finally:
         sys.setprofile(None)
     return Work(moves, requests)
+
+
+@pytest.fixture(scope="module")
+def first_work() -> None:
+    """Make a recommendation, so that later ones import nothing."""
+    wb.recommend(wb.FiniteQuery("0..5", max_shift=1), epsilon=1, delta=1e-5)
+
+
+@pytest.fixture(scope="module")
+def small_work(first_work: None) -> Work:
+    """Profile the recommendation for 7 answers."""
+    return count_work(6)
+
+
+@pytest.fixture(scope="module")
+def work(first_work: None) -> Work:
+    """Profile the recommendation for 41 answers."""
+    return count_work(40)
+
+
+def test_laws_of_7_answers_are_processed_as_a_whole(small_work: Work):
+    assert 1_000 < small_work.moves <= MAX_MOVES_OF_7_ANSWERS
 
 
 def test_laws_are_processed_as_a_whole(work: Work):
@@ -87,8 +109,10 @@ def _are_equal(first: Request, second: Request) -> bool:
     return True
 
 
-def test_no_request_is_built_twice(work: Work):
-    assert {request.family.name for request in work.requests} == {"modulo", "noise", "channel"}
-    for position, request in enumerate(work.requests):
-        for earlier in work.requests[:position]:
-            assert not _are_equal(earlier, request)
+@pytest.mark.parametrize("fixture", ["small_work", "work"])
+def test_no_request_is_built_twice(fixture: str, request: pytest.FixtureRequest):
+    requests = request.getfixturevalue(fixture).requests
+    assert {request.family.name for request in requests} == {"modulo", "noise", "channel"}
+    for position, later in enumerate(requests):
+        for earlier in requests[:position]:
+            assert not _are_equal(earlier, later)

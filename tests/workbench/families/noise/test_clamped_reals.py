@@ -83,6 +83,20 @@ def test_budget_of_clamped_noise_cannot_be_minimised():
         wb.design(wb.RealNoise(1, clamp="0..2"), minimise="epsilon", max_loss=1)
 
 
+@pytest.mark.parametrize("prior", ["1,3", "worst"])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_clamping_the_staircase_changes_its_loss_and_not_its_law(prior: str, loss: str):
+    question = wb.RealNoise(3, clamp="-1..2")
+    design = wb.design(question, loss=loss, prior=prior, epsilon=1)
+    plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1)
+    assert design.mechanism.cells == plain.mechanism.cells
+    weights = None if prior == "worst" else (1, 3)
+    assert design.objective == pytest.approx(
+        float(design.mechanism.clamped_loss(loss, weights)), rel=1e-12
+    )
+    assert design.objective < plain.objective
+
+
 @pytest.mark.parametrize(
     ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "for the worst answer")]
 )

@@ -19,6 +19,16 @@ from workbench.questions.density import uniform_density
 LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
 
 
+def test_two_outputs_for_two_inputs_are_randomized_response():
+    """The outputs are ±B. The smallest private B is coth(ε/2), and the squared error is B² - 1."""
+    design = wb.design(wb.Quantization(levels=2), epsilon="1", method="mvu", inputs=2)
+    output = 1 / np.tanh(0.5)
+    assert design.mechanism.outputs.tolist() == pytest.approx([-output, output], rel=1e-4)
+    assert design.objective == pytest.approx(output**2 - 1, rel=1e-5)
+    assert 0 < design.bound <= design.objective
+    assert design.certificate is not None
+
+
 @pytest.mark.parametrize(("epsilon", "least"), LEAST)
 def test_search_finds_and_certifies_known_alphabets(epsilon: str, least: float):
     design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method="mvu", inputs=4)

@@ -104,6 +104,20 @@ def test_search_finds_known_outputs(epsilon: str, best: float):
     )
 
 
+def test_a_third_output_reduces_the_error_of_randomized_response():
+    """Two outputs ±B at the smallest private B = coth(ε/2) have the error B - 1/(3 B)."""
+    two, three = (optimise_bins(m, LAW, starts=1, knots=5) for m in (2, 3))
+    assert two is not None
+    assert three is not None
+    output = 1 / np.tanh(0.5)
+    assert two.objective == pytest.approx(output - 1 / (3 * output), rel=1e-6)
+    assert three.objective < two.objective
+    assert audit_extremes(three.quantizer, 0).pure_epsilon == pytest.approx(1, abs=1e-9)
+    bound = compute_output_bound(3, LAW, default_reach(1.0))
+    assert bound is not None
+    assert bound <= three.objective
+
+
 @pytest.mark.parametrize(
     ("epsilon", "density"), [("0.5", uniform_density()), ("2", normal_density(0.5, 0.3))]
 )

@@ -29,6 +29,15 @@ def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
 
 
 @pytest.mark.parametrize("method", ["optm", "product"])
+def test_three_outputs_at_a_small_epsilon_are_private_and_no_worse_than_two(method: str):
+    design = wb.design(wb.Quantization(levels=3), epsilon="0.01", method=method)
+    assert unbiased_and_private(design.mechanism, Fraction(1, 100))
+    # Randomized response at the least reach r has the error r - 1/(3 r).
+    least = smallest_reach(0.01)
+    assert design.mechanism.mae() <= (least - 1 / (3 * least)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["optm", "product"])
 @pytest.mark.parametrize("epsilon", ["0.01", "0.001"])
 def test_optm_designs_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
     design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method)
