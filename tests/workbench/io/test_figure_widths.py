@@ -15,14 +15,14 @@ from workbench.cli import main
 POINTS_PER_INCH = 72
 
 
-def _make_results() -> list[Any]:
-    """Return a design, a frontier and a formula, which all have plots."""
-    noise = wb.ModuloNoise(6, max_shift=2)
-    return [
-        wb.design(noise, epsilon=1, delta="0.1"),
-        wb.frontier("modulo", n=6, max_shift=2, epsilon="0.5:2:3", delta="0.01", notion="dp"),
-        wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute"),
-    ]
+def _make_result(kind: str) -> Any:
+    """Return a design, a frontier or a formula, which all have plots."""
+    if kind == "design":
+        return wb.design(wb.ModuloNoise(6, max_shift=2), epsilon=1, delta="0.1")
+    if kind == "frontier":
+        budget = {"epsilon": "0.5:2:3", "delta": "0.01", "notion": "dp"}
+        return wb.frontier("modulo", n=6, max_shift=2, **budget)
+    return wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute")
 
 
 def _read_pdf_width(path: Path) -> float:
@@ -33,12 +33,14 @@ def _read_pdf_width(path: Path) -> float:
 
 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.3), (7.0, 7.0)])
-def test_figures_are_as_wide_as_a_column(width: Any, inches: float, tmp_path: Path) -> None:
-    for k, result in enumerate(_make_results()):
-        figure = result.plot(tmp_path / f"{k}.pdf", width=width)
-        assert _read_pdf_width(tmp_path / f"{k}.pdf") == pytest.approx(inches, abs=2e-3)
-        assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
-        assert figure.get_tightbbox().width <= inches * 1.02
+@pytest.mark.parametrize("kind", ["design", "frontier", "formula"])
+def test_figures_are_as_wide_as_a_column(
+    kind: str, width: Any, inches: float, tmp_path: Path
+) -> None:
+    figure = _make_result(kind).plot(tmp_path / "x.pdf", width=width)
+    assert _read_pdf_width(tmp_path / "x.pdf") == pytest.approx(inches, abs=2e-3)
+    assert {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()} == {8}
+    assert figure.get_tightbbox().width <= inches * 1.02
 
 
 def _run_command(line: str) -> Any:
@@ -51,7 +53,7 @@ def _run_command(line: str) -> Any:
 def test_folders_and_every_command_with_plots_accept_a_width(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = _make_results()[1].save(tmp_path / "all", width="page")
+    files = _make_result("frontier").save(tmp_path / "all", width="page")
     assert {round(_read_pdf_width(file), 2) for file in files if file.suffix == ".pdf"} == {7.0}
     saved, plot = str(tmp_path / "d.json"), tmp_path / "p.pdf"
     noise = "modulo --n 6 --max-shift 2 --epsilon"
@@ -81,7 +83,7 @@ def test_folders_and_every_command_with_plots_accept_a_width(
 )
 def test_a_width_outside_2_to_40_inches_is_refused(width: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=words):
-        _make_results()[0].plot(tmp_path / "x.png", width=width)
+        _make_result("design").plot(tmp_path / "x.png", width=width)
 
 
 def _list_panel_heights(figure: Any) -> list[float]:
@@ -93,12 +95,20 @@ def _list_panel_heights(figure: Any) -> list[float]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("noise", {"sensitivity": 1}),
+        ("modulo", {"n": 3, "max_shift": 1, "notion": "dp", "baselines": False}),
+    ],
+)
 @pytest.mark.parametrize("width", ["column", 2])
-def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> None:
+def test_a_frontier_of_many_panels_fits_a_column(
+    tmp_path: Path, width: Any, family: str, options: dict[str, Any]
+) -> None:
     """Four adjacent panels of 0.8 inches are placed below each other, and are high enough."""
-    result = wb.frontier(
-        "noise", sensitivity=1, epsilon=[0.5, 2], delta=["0", "1e-6", "1e-3", "0.01"]
-    )
+    deltas = ["0", "1e-6", "1e-3", "0.01"]
+    result = wb.frontier(family, epsilon=[0.5, 2], delta=deltas, **options)
     inches = 3.3 if width == "column" else width
     for name in result.plots[:1]:
         figure = result.plot(tmp_path / f"{name}.pdf", which=name, width=width)

@@ -157,7 +157,11 @@ def test_other_notions_hold_if_they_hold_for_the_two_ends(
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-@pytest.mark.parametrize("seed", range(18))
+@pytest.mark.parametrize(
+    "seed",
+    # Mechanisms with steps have the seeds from 12 on. `make test` takes a third of the seeds.
+    [seed if seed % 3 == 0 else pytest.param(seed, marks=pytest.mark.slow) for seed in range(18)],
+)
 def test_reported_losses_equal_the_losses_of_the_laws(seed: int, loss: str):
     """The prior gives the left half of the range the weight 1/4, and the right half 3/4."""
     mechanism = make_mechanism(seed) if seed < 12 else make_mechanism_with_steps(seed)

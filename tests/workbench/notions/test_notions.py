@@ -60,7 +60,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     ROWS,
     st.sampled_from(["0", "0.1", "0.7", "1.5", "3"]),

@@ -49,7 +49,7 @@ def check(noise: AdditiveNoise, epsilon: Any) -> None:
     mechanisms(),
     st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: str) -> None:
     check(noise, epsilon)
 
@@ -60,7 +60,7 @@ def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: st
     st.sampled_from(["0.1", "0.75", "1.5", "3"]),
     st.booleans(),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_ratios_a_few_ulps_from_the_budget_are_decided_exactly(
     levels: list[int], ulps: list[int], epsilon: str, directed: bool
 ) -> None:

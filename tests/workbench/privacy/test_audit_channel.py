@@ -75,7 +75,7 @@ def test_invalid_channels_are_errors(rows: Any, pairs: Any, epsilon: Any, messag
     st.sampled_from(["0.1", "0.69", "1.5"]),
     st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_audit_of_channels_agrees_with_the_definitions(
     rows: list[list[int]], epsilon: str, directed: bool
 ) -> None:

@@ -184,7 +184,7 @@ def test_no_other_module_uses_pickle():
 
 VALID_CERTIFICATE = json.dumps(noise().to_dict()).encode()
 fuzz_settings = settings(
-    max_examples=350, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
