@@ -33,7 +33,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The tests that `make test` leaves to `make test-all`, one identifier a line. Add a test that takes
-# more than a second of one core. Tests in a browser need no line.
+# more than half a second of one core, if a faster test asks about the same behaviour. Tests in a
+# browser and tests with the mark `slow` need no line.
 SLOW_TESTS_PATH = Path(__file__).with_name("slow_tests.txt")
 _LINES_WITHOUT_TEST = pytest.StashKey[list[str]]()
 
