@@ -8,7 +8,7 @@ only for given bounds o <= q <= u, so a search over these bounds is needed.
 
 Terms. The outputs are called bins, and m is their number. A bounded vector is a selection
 distribution whose entries need bounds. A slice is a narrow interval [o, u] of such an entry. RQM is
-the randomized quantization mechanism, whose selection probabilities depend on one number q.
+the randomized quantization mechanism. Its selection probabilities depend on one number, `rqm_q`.
 
 Slices. If only one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs,
 any density), the bounds are slices [l, l + width] of its first entry. A range of slices is
@@ -22,9 +22,9 @@ improves, and narrowed if it does not. This is a local search, so no lower bound
 Small ε, or no solution. Both bounds of a slice are in one privacy constraint, so u/o <= e^ε is
 necessary: slices must be thin in proportion to ε. The probability of inner bins is also of the
 order of ε (for two bins left of x, q_2(2) is at most about ε/2). Slices are then thin relative to
-q, around selections of RQM. One of these is q = 0, randomized response on the two outermost bins,
-which is private if any law on these bins is private; so a law is found if one exists. The others
-have q in proportion to ε: the best of a geometric grid, then values between its neighbours.
+q, around selections of RQM. One of these has rqm_q = 0, randomized response on the two outermost
+bins. It is private if any law on these bins is private; so a law is found if one exists. The others
+have rqm_q in proportion to ε: the best of a geometric grid, then values between its neighbours.
 
 Every returned mechanism is a `two_bin` mechanism in exact rationals. Its exact ε is computed, and
 the caller repairs or rejects a mechanism above the budget.
@@ -63,12 +63,12 @@ _LAST_SLICE_WIDTH = 2e-4  # The search around an incumbent ends at this width.
 _MIN_SLICE_GAIN = 1e-4  # Slices are narrowed if a program lowers the objective by less than this.
 # Ranges are only discarded if their bound is worse by more than this tolerance of solvers.
 _PRUNING_TOLERANCE = 1e-9
-# Selection probabilities q of RQM from which a local search starts.
-_START_SELECTIONS = (0.03, 0.1, 0.2, 0.35, 0.5)
+# A local search starts from RQM with each of these numbers.
+_START_RQM_NUMBERS = (0.03, 0.1, 0.2, 0.35, 0.5)
 # Multipliers that proved the last so many programs of a pattern infeasible are kept.
 _MAX_KEPT_PROOFS = 8
 _COUNT_ROUNDING = 1e-9  # A quotient this close below a whole number counts as that number.
-_SELECTION_TOLERANCE = 1e-3  # The best q of RQM is found up to this share.
+_SELECTION_TOLERANCE = 1e-3  # The best rqm_q is found up to this share.
 # The values of the three bounds in the programs of Theorem 6 (`SliceSearch._solve_theorem6`).
 _UPPER_BOUNDS = (0.1, 0.3, 0.6, 1.0)
 _LAST_BOUNDS = (0.05, 0.15, 0.3, 0.5, 0.8)
@@ -85,7 +85,8 @@ class RelativeSliceLimits:
         max_epsilon: the ε below which slices of the paper's width are too thick.
         thickness: the largest distance of ln q from the centre of a slice, as a share of ε.
         centre_ratio: the ratio of neighbouring centres.
-        centre_count: the number of centres below tanh(ε/2).
+        centre_count: the number of centres from tanh(ε/2) down. One more lies above it if that
+            centre is less than 1.
         no_law_value: the value of a slice without a solution, more than any error of bins.
         mass_scale: the factor of masses in programs at a small ε, where masses are small. A
             tolerance of 1e-7 is then 1e-13 of probability.
@@ -115,16 +116,19 @@ def make_two_bin_shape(bins: Sequence[Fraction], density: Density) -> TwoBinShap
     return TwoBinShape(outputs, tuple(masses.tolist()), is_symmetric)
 
 
-def make_rqm_selections(shape: TwoBinShape, q: float) -> dict[VectorKey, Vector]:
+def make_rqm_selections(shape: TwoBinShape, rqm_q: float) -> dict[VectorKey, Vector]:
     """Make RQM's selections of the bounded vectors.
 
     Args:
         shape: the bins, pieces and selection distributions.
-        q: the selection probability. 0 is two-point randomized response, which is private whenever
-            any law on these bins is.
+        rqm_q: the number of RQM, in [0, 1). 0 is two-point randomized response, which is private
+            whenever any law on these bins is.
     """
-    laws = rqm_selection(shape.m, Fraction(q))
-    return {key: laws[key[1] - 1].floats for key in shape.bounded_vectors}
+    laws = rqm_selection(shape.m, Fraction(rqm_q))
+    selections = {}
+    for side, length in shape.bounded_vectors:
+        selections[side, length] = laws[length - 1].floats
+    return selections
 
 
 class ProgramOptimum(NamedTuple):
@@ -341,24 +345,25 @@ class SliceSearch:
     def search_relative_slices(self) -> None:
         """Find the best of thin slices around RQM's selections.
 
-        The selections are q = 0, and q in proportion to tanh(ε/2).
+        The selections have rqm_q = 0, and rqm_q in proportion to tanh(ε/2).
         """
         share = math.exp(_RELATIVE.thickness * min(self.epsilon, 1.0)) - 1
 
-        def compute_value(q: float) -> float:
+        def compute_value(rqm_q: float) -> float:
             bounds = {}
-            for key, p in make_rqm_selections(self.shape, float(q)).items():
-                bounds[key] = _make_slice(p, share * np.minimum(p, 1 - p))
+            for key, q in make_rqm_selections(self.shape, float(rqm_q)).items():
+                bounds[key] = _make_slice(q, share * np.minimum(q, 1 - q))
             optimum = self.solve_slice(bounds)
             if optimum is None:
                 return _RELATIVE.no_law_value
             return optimum.objective
 
         compute_value(0.0)
-        largest_q = math.tanh(self.epsilon / 2)
         ratio = _RELATIVE.centre_ratio
-        centres = [largest_q * ratio**-k for k in range(-1, _RELATIVE.centre_count)]
-        values = [compute_value(q) for q in centres]
+        grid = [math.tanh(self.epsilon / 2) * ratio**-k for k in range(-1, _RELATIVE.centre_count)]
+        # RQM is defined below 1. The first centre exceeds 1 from ε = ln 3 on.
+        centres = [rqm_q for rqm_q in grid if rqm_q < 1]
+        values = [compute_value(rqm_q) for rqm_q in centres]
         if min(values) >= _RELATIVE.no_law_value:
             return
         from scipy.optimize import minimize_scalar  # slow to import
@@ -392,12 +397,12 @@ class SliceSearch:
         return {key: shape.read_distribution(optimum.x, key) for key in shape.bounded_vectors}
 
     def list_starts(self) -> Iterator[dict[VectorKey, Vector]]:
-        """Yield selections to start from: Theorem 6's best point, then RQM's at several q."""
+        """Yield selections to start from: Theorem 6's best point, then RQM's."""
         reduced_optimum = self.find_theorem6_optimum()
         if reduced_optimum is not None:
             yield self._read_selection(reduced_optimum)
-        for q in _START_SELECTIONS:
-            yield make_rqm_selections(self.shape, q)
+        for rqm_q in _START_RQM_NUMBERS:
+            yield make_rqm_selections(self.shape, rqm_q)
 
     def find_theorem6_optimum(self) -> ProgramOptimum | None:
         """Return the best optimum of Theorem 6's LPs on a grid of its bounds. None without one."""
@@ -407,7 +412,9 @@ class SliceSearch:
     def _solve_theorem6(self) -> Iterator[ProgramOptimum]:
         """Yield the optima of Theorem 6's LPs on a grid of its bounds.
 
-        There are none with fewer than two bins inside.
+        There are none with fewer than two bins inside. `upper` bounds q_{s-1}(s-1) from above;
+        `o_before` and `o_last` bound q_{t-1}(1) and q_t(1) from below. B_s and B_t are the inner
+        bins closest to -1 and 1.
         """
         inner_bins = self.shape.inner_bins
         if not self.shape.symmetric or len(inner_bins) < 2:
@@ -415,14 +422,16 @@ class SliceSearch:
         uppers: tuple[float, ...] = _UPPER_BOUNDS
         step = _COARSE_LOWER_STEP
         if inner_bins[0] == 2:
+            # q_{s-1} has length 1, so its bound is not needed and has one value.
             uppers = (1.0,)
             step = _FINE_LOWER_STEP
-        lasts: tuple[float, ...] = _LAST_BOUNDS
+        last_bounds: tuple[float, ...] = _LAST_BOUNDS
         if inner_bins[-1] == self.shape.m - 1:
-            lasts = (0.0,)
-        for upper, last in itertools.product(uppers, lasts):
+            # There is one bin right of 1. The program needs no bound `o_last`.
+            last_bounds = (0.0,)
+        for upper, o_last in itertools.product(uppers, last_bounds):
             for o_before in np.arange(_FIRST_LOWER_BOUND, 1.0, step):
-                program = self.shape.theorem6(self.epsilon, upper, float(o_before), last)
+                program = self.shape.theorem6(self.epsilon, upper, float(o_before), o_last)
                 optimum = self.solver.solve(program)
                 if optimum is not None:
                     yield optimum
@@ -455,13 +464,14 @@ def solve_optm(
         SolverUnavailable: the solver cannot solve linear programs.
     """
     shape = make_two_bin_shape(bins, question.density)
+    bounded_keys = shape.bounded_vectors
     search = SliceSearch(shape, question.float_epsilon, solver or ProgramSolver(question))
-    if not shape.bounded_vectors:
+    if not bounded_keys:
         search.solve_slice({})
     elif width is None:
         search.search_relative_slices()
-    elif len(shape.bounded_vectors) == 1 and shape.bounded_vectors[0][1] == 2:
-        search.search_slices(shape.bounded_vectors[0], width)
+    elif [length for _, length in bounded_keys] == [2]:
+        search.search_slices(bounded_keys[0], width)
     else:
         for start in search.list_starts():
             search.search_around(start)

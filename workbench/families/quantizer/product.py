@@ -183,7 +183,7 @@ def solve_product_optimum(
     solution = None if optm_answer is None else optm_answer.solution
     if solution is not None and solution.x is not None:
         search.try_point(solution.x)
-    search.try_selection(make_rqm_selections(shape, q=0))  # Two-point randomized response.
+    search.try_selection(make_rqm_selections(shape, rqm_q=0))  # Two-point randomized response.
     # The first box contains all selections: every probability is in [0, 1].
     first_box = {}
     for side, length in shape.bounded_vectors:

@@ -67,3 +67,20 @@ def test_relative_slices_have_solutions_where_no_width_has():
     answer = solve_optm_with_thinner_slices(bins, LawQuestion(Fraction(1)))
     assert answer is not None
     assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("bins", "epsilon"),
+    [
+        # The least reach coth(ε/2) is just below the last output: 1.4999987, 1.999988, 1.0499986.
+        ("-1.5,-0.5,0.5,1.5", "1.60944"),
+        ("-1.5,-0.5,0.3,0.5,1.5", "1.60944"),
+        ("-2,-0.5,0.5,2", "1.09862"),
+        ("-1.05,-0.5,0.5,1.05", "3.7136"),
+    ],
+)
+def test_relative_slices_above_epsilon_ln_3_stay_in_the_domain_of_rqm(bins: str, epsilon: str):
+    outputs = [Fraction(b) for b in bins.split(",")]
+    answer = solve_optm_with_thinner_slices(outputs, LawQuestion(Fraction(epsilon)))
+    assert answer is not None
+    assert unbiased_and_private(answer.quantizer, Fraction(epsilon) + Fraction(1, 10**9))
