@@ -17,7 +17,7 @@ import pandas as pd
 import workbench as wb
 from bench import time_call
 
-TITLE = "Unbiased label randomizers: cones over intervals of labels, certified (CPU seconds)"
+TITLE = "Unbiased label randomizers over all real outputs, certified (CPU seconds)"
 
 MAX_GRID_SIZE = 11  # Up to this many labels the LP on a grid is solved as well.
 COLUMNS = (

@@ -171,7 +171,7 @@ class StatedBound:
         shape: numbers of comparisons and of outcomes.
 
     Attributes:
-        requirement: the bound on every comparison.
+        requirement: the argument `bound`.
         limit: largest sum of the terms of one comparison.
         unit: factor by which the rows of the bound are divided.
         has_rows: whether each outcome has a tangent, shape (comparisons, outcomes).
@@ -288,7 +288,8 @@ class BoundMultipliers:
         second: entries of Q, shape (tangents,).
         a: coefficients of P, shape (tangents,).
         b: coefficients of Q, shape (tangents,).
-        tangent_multipliers: multipliers of the rows a P + b Q <= t, shape (tangents,).
+        tangent_multipliers: multipliers of the rows a P + b Q <= t, shape (solved tangents,).
+            Tangents added after the last solve come last and have none.
     """
 
     limit: float
@@ -409,8 +410,8 @@ class TangentProgram:
             self.rounds += 1
             if not self.has_similar_comparisons:
                 self._record_proof(self.point)
-                is_first_round = self.rounds == 1
-                if is_first_round and self._start_even(deadline) and self._start_inside(deadline):
+                has_even_start = self.rounds == 1 and self._start_even(deadline)
+                if has_even_start and self._start_inside(deadline):
                     continue
             # The second relaxation has the tangents at the interior point. If it proves that the
             # interior point is optimal, no further rounds are needed.
@@ -472,8 +473,9 @@ class TangentProgram:
             # Tangents and sums that were added after the last solve have no dual values yet.
             sum_row = bound.sums[comparison]
             sum_dual = duals[sum_row] if 0 <= sum_row < duals.size else 0.0
-            # If t_o is at its own upper bound, the multipliers of its tangents are not in the dual
-            # value of the sum row. Their sum is then the multiplier of the limit.
+            # Every t_o also has the upper bound `limit` of its column. If t_o is at this bound, the
+            # multipliers of its tangents are not in the dual value of the sum row. Their sum is
+            # then the multiplier of the limit.
             outcome_sums = np.bincount(outcomes[: tangent_multipliers.size], tangent_multipliers)
             yield BoundMultipliers(
                 limit=bound.limit / bound.unit,
@@ -646,7 +648,7 @@ class TangentProgram:
                     self._add_tangents(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
 
     def add_tangents_near(self, x: Vector) -> None:
-        """Add the tangents of all bounds that a point reaches or nearly reaches.
+        """Add tangents at a point: of every hockey stick that it nearly reaches, and of all others.
 
         Args:
             x: values of the columns, shape (columns,).
@@ -728,7 +730,9 @@ class TangentProgram:
         width = self.master.width
         limit = bound.limit / bound.unit
         if bound.limit and bound.sums[comparison] < 0:
-            bound.sums[comparison] = self.master.extend(no_columns, sp.csr_array((1, width)), limit)
+            bound.sums[comparison] = self.master.extend(
+                no_columns, sp.csr_array((1, width)), row_upper=limit
+            )
         slopes = compute_tangents(bound.requirement, p[outcomes], q[outcomes])
         a, b = (slope / bound.unit for slope in slopes)
         bound.has_rows[comparison, outcomes] = True
@@ -753,7 +757,9 @@ class TangentProgram:
             column_rows = no_columns
         values, row_numbers, column_numbers = map(np.concatenate, zip(*coefficients, strict=True))
         rows = sp.csr_array((values, (row_numbers, column_numbers)), shape=(count, row_width))
-        first_row = self.master.extend(column_rows, _weaken_small_entries(rows), 0.0, limit)
+        first_row = self.master.extend(
+            column_rows, _weaken_small_entries(rows), row_upper=0.0, column_upper=limit
+        )
         self.tangents.append(Tangents(first_row, bound, comparison, outcomes, a, b))
         return True
 

@@ -40,7 +40,7 @@ Search of the best cut. Let s_j = a^{c_j - 1}. The chain weight is Σ_{j cut} s_
 column j that is left is a + ... + a^{c_j - 1} = A (1 - s_j), with A = a/(1 - a). For a fixed number
 of tall and short columns that are cut (a split), T falls and the chain weight rises with the one
 number σ = Σ s_j. The best σ is the achievable sum of powers of a nearest to the crossing of 1/T and
-δ/(chain weight). If the cut vectors are too many to list, `DigitSums` finds it by meeting in the
+δ/(chain weight). If the cut vectors are too many to list, `PowerSums` finds it by meeting in the
 middle. It lists every multiset of the first half of the powers, and of the second half, with their
 sizes and sums. For each size of the first part it looks the complement up in the sorted sums of the
 second part. This is exact up to rounding, and far shorter than a list of all C(K + p, p) multisets
@@ -187,7 +187,7 @@ def _count_powers(
     return counts
 
 
-class DigitSums:
+class PowerSums:
     """All sums of at most `max_size` of the powers a^1..a^p, with repetitions.
 
     Args:
@@ -261,7 +261,7 @@ def truncation_cuts(grid: Grid) -> Cuts:
         grid: table of rows and columns for n, μ̄ and ε.
     """
     ends = np.arange(grid.mu_bar, grid.n)
-    leaving_weights = grid.weights
+    leaving_weights = grid.weights.copy()
     leaving_weights[grid.n - grid.mu_bar + 1 :] = 0.0
     # Windows are summed one by one, so that no digits cancel.
     windows = sliding_window_view(leaving_weights, grid.mu_bar)
@@ -284,7 +284,7 @@ def _simple_cuts(grid: Grid) -> Cuts:
     return Cuts.join([everything, truncation_cuts(grid)])
 
 
-_cached_digit_sums = lru_cache(maxsize=2)(DigitSums)
+_cached_power_sums = lru_cache(maxsize=2)(PowerSums)
 
 
 def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
@@ -319,14 +319,14 @@ def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
 def _split_vectors(grid: Grid, split: _Split) -> Integers:
     """Return grouped cut vectors of a split with σ next to its target, shape (vectors, μ̄).
 
-    The tall columns take the shallow cuts.
+    The tall columns take the cuts at the largest rows.
     """
     rows = grid.rows
     tall_count = grid.tall_columns
     counts = [np.zeros(0, dtype=np.int64)]
     if split.deep:
-        digit_sums = _cached_digit_sums(grid.ratio, rows - 1, grid.mu_bar)
-        counts = digit_sums.find_nearest(split.deep, split.target)
+        power_sums = _cached_power_sums(grid.ratio, rows - 1, grid.mu_bar)
+        counts = power_sums.find_nearest(split.deep, split.target)
     whole_tall = np.full(tall_count - split.tall_deep - split.edge, rows + 2)
     whole_short = np.full(grid.mu_bar - tall_count - split.deep + split.tall_deep, rows + 1)
     edge = np.full(split.edge, rows + 1)
@@ -366,6 +366,7 @@ def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
                 chain_values = cut_values(cuts.totals, cuts.chain_weights, delta)
                 bound = max(bound, float(chain_values.max()))
         else:
+            # All splits were visited, so no bound of an unvisited one counts.
             unvisited_bound = bound
     return Cuts.join(candidates), max(bound, unvisited_bound)
 

@@ -153,7 +153,8 @@ def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | 
     if folder:
         parts.append(f"{len(result)} runs: {folder}")
         place = f"in {folder}"
-    return Report(values, parts, result.describe_interruption(f"runs are finished, {place}."))
+    stop_message = result.describe_interruption(f"runs are finished, {place}.")
+    return Report(values, parts, stop_message=stop_message)
 
 
 def _make_answer_table(result: Result) -> Any:
@@ -256,7 +257,12 @@ def compare_command(kind: Family) -> Examples | None:
         is_unsolved = all(row["objective"] is None for row in result)
         interruption = result.describe_interruption("solvers have answered.")
         json_values = _request_to_json(request.question, values, result)
-        return Report(json_values, _list_request_parts(result), interruption, is_unsolved)
+        return Report(
+            json_values,
+            _list_request_parts(result),
+            stop_message=interruption,
+            has_failed=is_unsolved,
+        )
 
     summary = (
         f"Compare solvers on one request of {kind.name}: status, bound, exact privacy, and which "

@@ -102,7 +102,7 @@ def formula_command(kind: Family) -> Examples:
         if result.unproven and (time_limit is None or result.seconds < time_limit):
             count = len(result.unproven)
             stop_message = f"Not all is proven: {count} interval(s) of epsilon are open."
-        return Report(result.to_dict, _list_formula_parts(result), stop_message)
+        return Report(result.to_dict, _list_formula_parts(result), stop_message=stop_message)
 
     summary = f"Compute the minimal loss of {kind.title} as a formula."
     if kind.no_formula_reason != Family.no_formula_reason:
@@ -135,7 +135,7 @@ def _report_series(result: FormulaSeries, question_count: int, pattern: bool) ->
     stop_message = None
     if proven_count < question_count:
         stop_message = f"Interrupted: {proven_count} of {question_count} are proven."
-    return Report(values, list_parts(), stop_message)
+    return Report(values, list_parts(), stop_message=stop_message)
 
 
 def _make_formula_table(rows: pd.DataFrame, heads: Values) -> Any:

@@ -35,20 +35,19 @@ def verify_models(**options: Any) -> Report:
     known formulas. Exit with 1 if a result disagrees.
 
     Args:
-        options: Solvers, families and grid.
+        options: Keyword arguments of `workbench.comparison.verify.verify`: solvers, families and
+            grid.
     """
     from workbench.comparison.verify import summarise_verification, verify
 
     result = run_with_progress(lambda report: verify(**options, progress=report), "verifying")
     disagreements = [row for row in result if row["agrees"] is False]
     groups = summarise_verification(result)
-
-    def list_parts() -> Iterator[Any]:
-        heads = [name.replace("_", " ") for name in _GROUP_COLUMNS]
-        cells = [[group[name] for name in _GROUP_COLUMNS] for group in groups]
-        yield make_table("Models against oracles", heads, cells, caption=_GROUP_CAPTION)
-        for row in disagreements:
-            err.print(f"disagrees: {_describe_disagreement(row)}", soft_wrap=True)
+    heads = [name.replace("_", " ") for name in _GROUP_COLUMNS]
+    cells = [[group[name] for name in _GROUP_COLUMNS] for group in groups]
+    table = make_table("Models against oracles", heads, cells, caption=_GROUP_CAPTION)
+    for row in disagreements:
+        err.print(f"disagrees: {_describe_disagreement(row)}", soft_wrap=True)
 
     values = {
         "requests": len(result),
@@ -58,7 +57,7 @@ def verify_models(**options: Any) -> Report:
         "interrupted": result.is_interrupted,
     }
     interruption = result.describe_interruption("requests are answered.")
-    return Report(values, list_parts(), interruption, bool(disagreements))
+    return Report(values, parts=[table], stop_message=interruption, has_failed=bool(disagreements))
 
 
 def _describe_disagreement(row: Any) -> str:
@@ -76,7 +75,8 @@ def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any)
     Args:
         results: Folder for the results.
         format: Additional formats.
-        options: Papers, artifacts and processes.
+        options: Further keyword arguments of `workbench.papers.reproduce.reproduce`: papers,
+            artifacts and processes.
     """
     from workbench.papers.reproduce import reproduce
 
@@ -107,7 +107,7 @@ def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any)
         "interrupted": result.is_interrupted,
     }
     interruption = result.describe_interruption("artifacts are finished; these are kept.")
-    return Report(values, list_parts(), interruption)
+    return Report(values, parts=list_parts(), stop_message=interruption)
 
 
 def doctor(*, json: bool) -> None:
@@ -127,7 +127,8 @@ def list_programs(**options: Any) -> Report:
     """List the programs of the library with their size and their optimum.
 
     Args:
-        options: Patterns of names and the largest size.
+        options: Keyword arguments of `workbench.comparison.library.list_library`: patterns of
+            names and the largest size.
     """
     from workbench.comparison.library import list_library
 
@@ -142,7 +143,8 @@ def export_programs(folder: Path, **options: Any) -> Report:
 
     Args:
         folder: Folder to write.
-        options: Patterns of names, the largest size and the time limit.
+        options: Further keyword arguments of `workbench.comparison.library.export_library`:
+            patterns of names, the largest size and the time limit.
     """
     from workbench.comparison.library import export_library
 

@@ -90,8 +90,8 @@ def make_design_view(
 
 def _is_unfinished(design: Design) -> bool:
     """Return whether the search was stopped, so that the loss may not be minimal."""
-    has_interval = any(text.startswith(("Not proven", "Preliminary")) for text in design.words)
-    return has_interval or design.status not in ("optimal", "found", "infeasible")
+    has_unproven_note = any(text.startswith(("Not proven", "Preliminary")) for text in design.words)
+    return has_unproven_note or design.status not in ("optimal", "found", "infeasible")
 
 
 def _is_about_rounding(fact: tuple[str, str]) -> bool:
@@ -107,7 +107,10 @@ def find_objective_label(design: Design) -> str:
     fact with all digits comes first, then a rounded one, then a column.
 
     Args:
-        design: A design with an objective.
+        design: Any design.
+
+    Returns:
+        The label, for example "expected loss"; "objective" if no fact or column has the value.
     """
     facts = [fact for fact in design.facts() if fact[0] not in _BOUND_LABELS]
     rounded_text = f"{design.objective:.9g}"

@@ -287,7 +287,7 @@ def _find_regions(
 
 def _make_region_reporter(progress: Progress | None, steps: int) -> Callable[[Region], None]:
     """Return a function that reports the number of proven intervals every few seconds."""
-    say = limit_message_rate(progress or str)
+    say = limit_message_rate(progress)
     proven_counts = itertools.count(1)
 
     def report(region: Region) -> None:

@@ -218,7 +218,7 @@ def solve_series(
         KeyboardInterrupt: Ctrl-C was pressed before the first formula was proven.
     """
     formulas: dict[int, Formula] = {}
-    report = limit_message_rate(progress or str)
+    report = limit_message_rate(progress)
     try:
         for value in values:
             formulas[value] = solve(value)

@@ -53,12 +53,12 @@ def ignore_progress(done: int, total: int, what: str) -> None:
 
 
 def limit_message_rate(
-    tell: Callable[[str], object], seconds: float | None = None
+    tell: Callable[[str], object] | None, seconds: float | None = None
 ) -> Callable[[str], None]:
     """Wrap a function that prints messages, so that it skips messages that follow too soon.
 
     Args:
-        tell: Prints a message.
+        tell: Prints a message. None: the returned function does nothing.
         seconds: Smallest time between two messages. Default: `MAX_SILENT_SECONDS`.
     """
     last = time.monotonic()
@@ -67,7 +67,7 @@ def limit_message_rate(
         """Print a message unless the last one was printed recently."""
         nonlocal last
         min_seconds = MAX_SILENT_SECONDS if seconds is None else seconds
-        if time.monotonic() - last > min_seconds:
+        if tell is not None and time.monotonic() - last > min_seconds:
             last = time.monotonic()
             tell(line)
 

@@ -7,7 +7,8 @@ Notation: η is the noise, c(h) = h^p is the loss of an error h, with p = 1 or 2
 g(u) = E c(min(|η|, u)) is the expected loss if errors are cut off at u. The tail probability
 S(u) = Pr[|η| > u] is affine on every cell, so
 
-    g(u) = ∫_0^u p h^(p-1) S(h) dh,        of degree p + 1 on every cell;        G(u) = ∫_0^u g
+    g(u) = ∫_0^u p h^(p-1) S(h) dh        of degree p + 1 on every cell
+    G(u) = ∫_0^u g(h) dh
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class CutNoise:
         self._starts = list[Fraction]()
         self._polynomials = list[tuple[Polynomial, ...]]()
         start = ZERO
+        # This is Pr[|η| > 0]. The atom at 0 is in `total`, but not in `law`.
         tail_mass = law.total / total
         cell_count = 0
         # The first cell is half a cell, of double density.
@@ -107,9 +109,10 @@ class CutNoise:
         return self._evaluate(u, 2)
 
     def max_loss(self, width: Fraction) -> Fraction:
-        """Compute max (g(u) + g(R - u))/2 over the answers u = 0..R, or a little more.
+        """Compute an upper bound on max (g(u) + g(R - u))/2 over the answers 0 <= u <= R.
 
-        The result is exact if the maximum is at an end of a cell. For p = 1 the sum is concave and
+        The noise must be even (`is_even`). The bound is exact if the maximum is at an end of a cell
+        or for p = 1, and a little too large otherwise. For p = 1 the sum is concave and
         symmetric, so u = R/2 is the maximum. For p = 2, the derivative g'(u) - g'(R - u) is a
         parabola in u as long as u and R - u stay on one cell each. If it changes from > 0 to < 0 in
         [a, b], the maximum there is at most (g(b) + g(R - a))/2, because g never falls. This bound

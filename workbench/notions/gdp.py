@@ -58,7 +58,7 @@ _TAIL_STEP = 0.25
 Vertex = tuple[int, int, int, int]
 
 
-def _tangent(mu: float, epsilon: float) -> HockeyStick:
+def _gaussian_hockey_stick(mu: float, epsilon: float) -> HockeyStick:
     """Return the hockey stick of N(0, 1) against N(μ, 1) at ε, rounded up.
 
     It is Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Dong, Roth and Su 2022, Cor. 2.13). ε may be negative.
@@ -139,13 +139,13 @@ class TradeOffCurve:
     def _is_enough_at(self, vertex: Vertex, mu: Fraction) -> bool:
         """Decide whether one vertex lies above the curve of μ. Raises NotProven."""
         return decide_at_most(
-            "mu",
-            mu,
-            partial(self.mu_enclosure, vertex),
-            mu,
-            _ball_work,
-            _first_bits(*vertex),
-            _MAX_BALL_BITS,
+            name="mu",
+            budget=mu,
+            enclosure=partial(self.mu_enclosure, vertex),
+            limit=mu,
+            work=_ball_work,
+            bits=_first_bits(*vertex),
+            max_bits=_MAX_BALL_BITS,
         )
 
 
@@ -209,7 +209,7 @@ class GDP(SmallestParameterNotion):
             mu_text = f"{nearest_float(budget['mu']):g}"
             must("mu", f"at most {_MAX_PROGRAM_MU} in a program", mu_text)
         mu = float(budget["mu"])
-        return tuple(_tangent(mu, mu * (mu / 2 + z)) for z in (-1, 0, 1, 2))
+        return tuple(_gaussian_hockey_stick(mu, mu * (mu / 2 + z)) for z in (-1, 0, 1, 2))
 
     def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
         """Return the hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid.
@@ -235,7 +235,12 @@ class GDP(SmallestParameterNotion):
             if epsilon < _MAX_TANGENT_EPSILON:
                 step = _FINE_STEP if z < _TAIL_START else _TAIL_STEP
                 tighter_mu = mu / (1 + step * step / 8)
-                grid.append((_tangent(mu, epsilon), _tangent(tighter_mu, epsilon)))
+                grid.append(
+                    (
+                        _gaussian_hockey_stick(mu, epsilon),
+                        _gaussian_hockey_stick(tighter_mu, epsilon),
+                    )
+                )
         return tuple(grid)
 
     def gaussian_mu(self, budget: Values) -> Fraction:
@@ -270,6 +275,8 @@ class GDP(SmallestParameterNotion):
                 z = normal.inv_cdf(b)
                 gap = a - normal.cdf(z + mu)
             else:
+                # Q(A) is about 0, so the tangent is the one at P(A). The curve of μ is exceeded by
+                # all of P(A).
                 z = normal.inv_cdf(a) - mu
                 gap = a
             excess = gap / min(a, 1 - b)
@@ -277,4 +284,4 @@ class GDP(SmallestParameterNotion):
             if excess > _MIN_CUT_EXCESS and epsilon < _MAX_TANGENT_EPSILON:
                 candidates.append((excess, epsilon))
         worst_candidates = sorted(candidates, reverse=True)[:_MAX_CUTS]
-        return tuple(_tangent(mu, epsilon) for _, epsilon in worst_candidates)
+        return tuple(_gaussian_hockey_stick(mu, epsilon) for _, epsilon in worst_candidates)

@@ -171,7 +171,13 @@ class Renyi(SmallestParameterNotion):
             # The work grows as the square of the precision, for each pair of masses.
             return len(measurement.masses) * (40 + bits * bits // 20_000)
 
-        return decide_at_most("epsilon", epsilon, enclosure, (order - 1) * epsilon, work)
+        return decide_at_most(
+            name="epsilon",
+            budget=epsilon,
+            enclosure=enclosure,
+            limit=(order - 1) * epsilon,
+            work=work,
+        )
 
     def severity(self, measurement: Any, budget: Values) -> float:
         """Return the divergence, rounded up.

@@ -53,7 +53,7 @@ class Reports(ABC):
 
     Attributes:
         name: Name of the family.
-        certifies: Whether its designs have certificates, and its mechanisms files.
+        certifies: Whether its designs have certificates and its mechanisms can be saved.
         draws: Whether its mechanisms have a picture.
     """
 
@@ -378,7 +378,10 @@ class Design(Shown):
 
     @property
     def above_bound(self) -> float | None:
-        """Return objective - bound, by which no mechanism can be better. None without a bound."""
+        """Return objective - bound: no mechanism can improve the objective by more than this.
+
+        It is None without a bound.
+        """
         if self.bound is None:
             return None
         return self.objective - self.bound
@@ -441,8 +444,8 @@ class Design(Shown):
     def unique(self) -> Any:
         """Return whether no other mechanism of the class is optimal, in double precision.
 
-        A second linear program over the optimal mechanisms decides it. None: not decided, as
-        without a linear program for the whole request.
+        A second linear program over the optimal mechanisms decides it. It is None if this is not
+        decided, for example because no single linear program states the request.
         """
         return load_provided("design", "only_optimum")(self)
 

@@ -13,19 +13,20 @@ from workbench.models.convex.tangents import compute_tangents
 def test_tangents_at_the_cheapest_column_keep_its_reduced_cost():
     """A column x with Σ x = 1 has the reduced cost Σ c x + Σ λ φ(x_i, x_j).
 
-    With tangents of φ at the cheapest column in place of φ, the smallest reduced cost of a label
-    equals the cost of that column.
+    With tangents of φ at the cheapest column in place of φ, each answer i has a reduced cost at
+    each output. At every output, the smallest of them equals the cost of the cheapest column.
     """
     rng = np.random.default_rng(7)
     costs = rng.uniform(-1, 1, (4, 6))
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]
+    # The entries are (bound φ, i, j, multiplier λ).
     active_bounds = [
         (Bound(POWER_CONE, alpha, 1.5), i, j, float(rng.uniform(0.1, 2)))
         for i, j in pairs
         for alpha in (2, 5)
     ]
     active_bounds += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
-    x = find_cheapest_columns(costs, active_bounds, 1e-9)
+    x = find_cheapest_columns(costs, active_bounds, final_barrier=1e-9)
     assert x.min() > 0
     reduced = costs.copy()
     for bound, i, j, multiplier in active_bounds:

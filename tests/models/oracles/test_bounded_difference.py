@@ -25,7 +25,7 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.oracles import OutsideDomain, column_cut
 from workbench.models.oracles.bounded_difference import chain_bound, column_cut_law
 from workbench.models.oracles.column_cut import (
-    DigitSums,
+    PowerSums,
     _search_cuts,
     best_column_cut,
     truncation_cuts,
@@ -174,16 +174,16 @@ def test_a_split_bounds_every_cut_vector_in_it():
         assert reached_keys == set(splits)
 
 
-def test_digit_sums_are_the_nearest_below_and_above_a_target():
+def test_power_sums_are_the_nearest_below_and_above_a_target():
     # The sums of two powers of 1/2 next to 3/4 are 1/2 + 1/4, which is not above it, and 1/2 + 1/2.
-    counts = DigitSums(0.5, 3, 2).find_nearest(2, 0.75)
+    counts = PowerSums(0.5, 3, 2).find_nearest(2, 0.75)
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
         sums = np.array(
             [sum(pick) for pick in itertools.combinations_with_replacement(powers, size)]
         )
-        finder = DigitSums(a, p, size)
+        finder = PowerSums(a, p, size)
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
             nearest_counts = finder.find_nearest(size, float(target))
             nearest_sums = sorted(float(count @ powers) for count in nearest_counts)

@@ -65,6 +65,7 @@ def list_distances(k: int) -> list[list[int]]:
 
 def refine_optimum(program: ParametricProgram, x: Fraction, delta: Fraction) -> Fraction:
     """Compute the optimum by rational refinement, which uses no code of polynomials."""
+    # The parameter exp_epsilon has one entry, x^1.
     values = {"exp_epsilon": [x]}
     if program.delta:
         values["delta"] = [delta]
@@ -271,6 +272,7 @@ def test_a_region_is_built_only_around_a_sample_where_its_basis_is_optimal() -> 
     first, second = regions[:2]
     basis = first.formulas[0].vertex.basis
     ends = (Root.from_rational(Fraction(1)), None)
+    # The first basis is for the lower end of δ, the second for the only formula.
     rebuilt = build_region(program, [basis, basis], first.sample, ends, ZERO_DELTA)
     assert rebuilt.high is not None
     assert first.high is not None

@@ -254,6 +254,15 @@ def test_compose_of_two_mechanisms_needs_a_larger_epsilon_than_of_one(capsys, fo
     assert two_mechanisms["epsilon"] > json.loads(out)["epsilon"]
 
 
+def test_compose_at_delta_1_needs_epsilon_0(capsys, tmp_path):
+    (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
+    for times in (1, 3):
+        command = f"compose {tmp_path / 'pmf.csv'} --max-shift 1 --times {times} --delta 1 --json"
+        code, out, err = run(capsys, command)
+        assert (code, err) == (0, "")
+        assert '"epsilon": 0.0' in out
+
+
 def test_compose_refuses_more_numbers_of_runs_than_files(capsys, folder):
     code, _, err = run(capsys, "compose matrix.csv quantizer.json --times 5,2,1 --delta 1e-6")
     assert code == 2

@@ -112,6 +112,9 @@ def test_the_caption_of_fig3_says_where_dql_is_better(
 
 
 def test_the_parts_of_fig2_add_up_to_the_laplace_density(artifacts: dict[str, Artifact]) -> None:
+    """Level t has the density f_t and the probability p_T(t). F_T(t) g_t is the sum of the parts
+    p_T(s) f_s of the levels s <= t.
+    """
     table = artifacts["fig2"].table
     for t in range(1, 5):
         difference = table[f"F_T({t}) g_{t}"] - table[f"F_T({t - 1}) g_{t - 1}"]
@@ -152,6 +155,10 @@ def test_fig3_shows_where_the_guarantee_of_dql_is_better(fig3: Artifact) -> None
 
 
 def test_the_bounds_of_theorem_8_hold(artifacts: dict[str, Artifact]) -> None:
+    """`delta_bits` is the exact mean length in the Elias delta code.
+
+    `theorem8` is the bound that the proof of Theorem 8 gives, `theorem8_printed` the printed bound.
+    """
     assert (artifacts["theorem8"].table["slack"] > 0).all()
     assert "The bound holds" in artifacts["theorem8"].caption
     table = artifacts["bits"].table

@@ -16,6 +16,10 @@ import workbench as wb
 from workbench.cli import main
 from workbench.privacy.composition import bound_composed_delta
 
+# Geometric noise has the loss 2 r/(1 - r)². It is 7.8354 for r = e^(-1/2), which is private for two
+# runs without δ, and more than this number for the smallest r that δ = 1e-5 allows.
+GEOMETRIC_LOSS = 7.8349
+
 
 @pytest.fixture(scope="module")
 def design() -> wb.Design:
@@ -23,7 +27,7 @@ def design() -> wb.Design:
 
 
 def test_the_design_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
-    assert design.objective <= 7.8225 < 7.8349
+    assert design.objective <= 7.8225 < GEOMETRIC_LOSS
     assert (design.bound, design.gap) == (None, None)
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
     assert design.details["composed"]["delta"] <= 1e-5
@@ -94,7 +98,7 @@ def test_the_command_reports_the_composition(
     assert made["exact"]["composed"]["runs"] == 16
     assert made["exact"]["composed"]["delta"] <= 1e-5
     assert made["beside"]["discrete Gaussian"] == pytest.approx(5.757, abs=2e-3)
-    proven = wb.check(Path("c.json"))  # by both checkers
+    proven = wb.check(Path("c.json"))
     assert (proven.claim.notion.name, proven.composed.runs) == ("pure", 16)
     assert wb.compose(proven, 16, epsilon=8).delta <= made["exact"]["composed"]["delta"]
 
@@ -102,16 +106,16 @@ def test_the_command_reports_the_composition(
 @pytest.mark.parametrize(
     ("question", "given"),
     [
-        (wb.IntegerNoise(clamp=(0, 5)), {}),
-        (wb.RealNoise(1), {}),
-        (wb.IntegerNoise(), {"delta": 0}),
+        (wb.IntegerNoise(clamp=(0, 5)), {}),  # It is clamped.
+        (wb.RealNoise(1), {}),  # It is on the reals.
+        (wb.IntegerNoise(), {"delta": 0}),  # Without δ the noise has no search.
         (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
-        (wb.IntegerNoise(), {"loss": (0, 1, 2)}),
+        (wb.IntegerNoise(), {"loss": (0, 1, 2)}),  # The loss has no name.
         (wb.IntegerNoise(), {"runs": 0}),
-        (wb.IntegerNoise(), {"runs": 1025}),
-        (wb.IntegerNoise(), {"delta": "1e-30"}),
-        (wb.IntegerNoise(), {"delta": "0.9"}),
-        (wb.IntegerNoise(), {"epsilon": 50}),
+        (wb.IntegerNoise(), {"runs": 1025}),  # The limit is 1024.
+        (wb.IntegerNoise(), {"delta": "1e-30"}),  # The limit is 1e-12.
+        (wb.IntegerNoise(), {"delta": "0.9"}),  # The limit is 1/2.
+        (wb.IntegerNoise(), {"epsilon": 50}),  # The limit is 10 for each of the 4 runs.
         (wb.IntegerNoise(), {"runs": 10**9}),
     ],
 )
@@ -132,7 +136,10 @@ def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
 
 
 def test_a_design_within_a_curve_states_the_requested_budget() -> None:
-    """The best law found meets a curve of one run; the design is of (epsilon, delta) and 16 runs."""
+    """The mechanism is certified for a privacy curve of one run.
+
+    The design still states the requested budget: (epsilon, delta) for 16 runs.
+    """
     found = wb.design(
         "modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16
     )
@@ -150,7 +157,7 @@ def test_a_design_within_a_curve_states_the_requested_budget() -> None:
 def test_noise_for_many_runs_at_a_large_delta_has_a_small_loss(
     delta: str, least: float, most: float
 ) -> None:
-    """With δ = 1 the answer itself is private enough; shapes whose losses grow without end are not searched."""
+    """With δ = 1 the answer itself is private. The search over noise must still end."""
     design = wb.design(
         wb.ModuloNoise(n=5, max_shift=1), epsilon=2, delta=delta, runs=4, certify=False
     )

@@ -266,6 +266,18 @@ def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
     assert 0 < found.epsilon - found.epsilon_low < 0.001 * found.epsilon
 
 
+def test_composition_of_disjoint_and_of_nearly_disjoint_laws():
+    disjoint = wb.AdditiveNoise(wb.ModuloNoise(n=1, max_shift=1), [1, 0])
+    for times in (1, 2, 100):
+        at_delta = wb.compose(disjoint, times, delta=0.5)
+        assert at_delta.epsilon == at_delta.epsilon_low == float("inf")
+        at_epsilon = wb.compose(disjoint, times, epsilon=3)
+        assert at_epsilon.delta == at_epsilon.delta_low == 1.0
+        assert wb.compose(disjoint, times, delta=1).epsilon == 0.0
+    extreme = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1000000, 0])
+    assert wb.compose(extreme, 100, delta=0.5, interval=1e-2).epsilon == float("inf")
+
+
 def test_an_error_names_the_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(wb.WorkbenchError, match=r"pip install '\.\[opendp\]'"):

@@ -10,8 +10,10 @@ tables for a solution that is optimal:
 
 check      what is done with the solver's solution                            status of an optimum
 none       the objective is recomputed at the solver's point                  claimed
-bound      the bound is recomputed from the duals, and the residual           optimal
-audit      the solver's own PMF is audited exactly, with the closed form      optimal
+bound      the bound is recomputed from the duals; so is the residual of      optimal
+           the point
+audit      the solver's own PMF is audited exactly and compared with the      optimal
+           closed form
 certify    the mechanism is repaired and proven private                       optimal
 """
 
@@ -379,7 +381,7 @@ class _Modulo(Family):
             rule = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
             must("delta", rule, low)
         InvalidRequest.check_choice(_TRACED_LOSSES, "loss", request.aim.loss)
-        report = limit_message_rate(progress or str)
+        report = limit_message_rate(progress)
 
         def report_pieces(share: float, pieces: int) -> None:
             report(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
@@ -434,8 +436,8 @@ class _Modulo(Family):
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
         """Return a baseline under the differences of the question.
 
-        For a channel these are the answers that differ by one, without wrapping. Raises
-        InvalidRequest for a mechanism that does not fit the question.
+        For a channel, two answers are neighbours if they differ by one of these differences,
+        without wrapping. Raises InvalidRequest for a mechanism that does not fit the question.
         """
         from workbench.mechanisms.additive import AdditiveNoise
         from workbench.mechanisms.channel import Channel

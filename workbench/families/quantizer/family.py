@@ -60,7 +60,7 @@ def _read_error_loss(value: Any, name: str) -> Any:
     """Read the loss: absolute, squared, or a share of absolute. Raises InvalidRequest."""
     from workbench.mechanisms.quantization_error import error_coefficients
 
-    error_coefficients(value)
+    error_coefficients(value)  # It raises InvalidRequest for an unknown loss.
     if value in ("absolute", "squared"):
         return value
     return read_number(value, name)
@@ -279,7 +279,7 @@ class _Quantizer(Family):
             options = {"bins": question.bins}
         else:
             options = {"levels": question.levels}
-        if question.middle:
+        if question.middle != 0:  # The inputs are a range other than [-c, c].
             options["range"] = format_range(question.ends)
         else:
             options["c"] = question.c
@@ -414,7 +414,7 @@ class _Quantizer(Family):
             "loss": to_json_value(request.aim.loss),
             "knots": request.extra_knot_count,
             "mae": mechanism.mae(density),
-            "mae_51": mechanism.mae_51,
+            "mae_51": mechanism.mae_51,  # the paper's average of the error over 51 inputs
             "mse": mechanism.mse(density),
             "exact": exact,
             "smallest_epsilon": design.details.get("smallest_epsilon"),
@@ -461,7 +461,7 @@ class _Quantizer(Family):
         for i, output in enumerate(mechanism.outputs):
             rows.append([float(output), *map(float, laws[:, i])])
         names = ["-c", "0", "c"]
-        if mechanism.middle:
+        if mechanism.middle != 0:  # The inputs are a range other than [-c, c].
             names = [f"{x:g}" for x in inputs]
         heads = [f"p at x = {name}" for name in names]
         return [("Output law", ["output", *heads], rows)]

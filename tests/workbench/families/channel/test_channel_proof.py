@@ -42,7 +42,7 @@ def test_any_random_matrix_is_repaired_to_a_private_channel(seed: int, delta: st
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(6, 0.2), size=6)
     rows[rng.random((6, 6)) < 0.3] = 0
-    rows[:, 0] += 1e-30
+    rows[:, 0] += 1e-30  # No row is all zeros.
     epsilon = Fraction(seed + 1, 4)
     max_delta = Fraction(delta)
     K = repair_integer_rows(
@@ -85,7 +85,11 @@ def test_the_repair_satisfies_a_different_epsilon_for_each_pair():
 
 
 def draw_ratio_multipliers(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Draw multipliers of the 10 ordered pairs and 6 outputs of LINE, and of the worst-case loss."""
+    """Draw multipliers for LINE.
+
+    "ratio" belongs to the privacy constraints of the 10 ordered pairs and 6 outputs, "losses" to
+    the constraints that the loss of each answer is at most the worst-case loss.
+    """
     u = rng.exponential(0.2, (10, 6)) * (rng.random((10, 6)) < 0.5)
     return {"ratio": u, "losses": rng.random(6)}
 
@@ -107,6 +111,7 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_listed_pairs(se
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_shares_never_prove_more_than_the_optimum_of_a_line(seed: int):
+    """A share is the dual value of one answer: of the constraint that its row sums to 1."""
     epsilon = Fraction(seed + 2, 7)
     shares = np.random.default_rng(seed).normal(0, 1, 6)
     bound = bound_loss_on_line(SQUARED_LOSSES, LINE.prior, epsilon, shares)
@@ -119,6 +124,8 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_all_pairs(seed:
     epsilon = Fraction(seed + 2, 7)
     query = wb.FiniteQuery("0..5", neighbours="all")
     optimum = wb.design(query, epsilon=epsilon, loss="absolute")
+    # "least" belongs to the constraints t_o <= M(x, o), "most" to M(x, o) <= e^ε t_o. The variable
+    # t_o is the smallest probability of output o.
     multipliers = {"least": rng.exponential(1, (6, 6)), "most": rng.exponential(1, (6, 6))}
     edges = make_edges(None, epsilon)
     bound = bound_least_loss(ABSOLUTE_LOSSES, query.prior, edges, Fraction(0), multipliers)

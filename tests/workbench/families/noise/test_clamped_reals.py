@@ -12,7 +12,9 @@ import workbench as wb
 from workbench.privacy.expected_error import compute_expected_error
 
 # Noise on 7 cells of width 1/2, with an atom at 0, that is not clamped.
-UNCLAMPED = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
+UNCLAMPED = wb.AdditiveRealNoise.from_masses(
+    wb.RealNoise(1), steps=2, first=-3, weights=[1, 2, 3, 4, 3, 2, 1], atom=5
+)
 # Weights of four equal parts of the range.
 WEIGHTS = [Fraction(1, 10), Fraction(2, 10), Fraction(0), Fraction(7, 10)]
 
@@ -55,13 +57,15 @@ def test_worst_case_loss_of_a_wide_range_is_that_of_unclamped_noise():
 
 def test_clamped_loss_of_asymmetric_noise_raises():
     question = wb.RealNoise(1, clamp=(0, 3))
-    asymmetric = wb.AdditiveRealNoise.from_masses(question, 2, -1, [1, 2, 2], 5)
+    asymmetric = wb.AdditiveRealNoise.from_masses(
+        question, steps=2, first=-1, weights=[1, 2, 2], atom=5
+    )
     with pytest.raises(wb.InvalidRequest, match="not even"):
         asymmetric.clamped_loss("squared", WEIGHTS)
 
 
 def test_samples_of_clamped_noise_have_its_loss(tmp_path):
-    """The design, its file and its samples agree; the certificate is that of the noise."""
+    """The design, its file and its samples agree."""
     question = wb.RealNoise(1, clamp="0..2")
     clamped = wb.design(question, epsilon=1, loss="absolute", steps=4)
     unclamped = wb.design(wb.RealNoise(1), epsilon=1, loss="absolute", steps=4)
@@ -115,9 +119,9 @@ def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss:
     assert design.mechanism.cells == plain.mechanism.cells
     assert design.objective < plain.objective
     error = compute_expected_error(design.mechanism, loss)
-    assert (error.mean_error, error.worst_error) == tuple(
-        design.mechanism.clamped_loss(loss, each) for each in ((1,), None)
-    )
+    uniform_prior = (1,)  # The weight of the whole range, as one part.
+    assert error.mean_error == design.mechanism.clamped_loss(loss, uniform_prior)
+    assert error.worst_error == design.mechanism.clamped_loss(loss, None)
     assert error.mean_error < plain.mechanism.loss(loss)
 
 
