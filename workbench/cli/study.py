@@ -70,7 +70,8 @@ def _describe_disagreement(row: Any) -> str:
 
 
 def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any) -> Report:
-    """Reproduce the figures and tables of the papers, and compare the printed numbers.
+    """Reproduce the figures and tables of the papers, and compare the printed numbers with the
+    recomputed ones.
 
     Args:
         results: Folder for the results.
