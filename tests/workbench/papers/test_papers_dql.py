@@ -154,6 +154,23 @@ def test_fig3_shows_where_the_guarantee_of_dql_is_better(fig3: Artifact) -> None
     assert "DQL's database guarantee is better than MVU's up to" in fig3.caption
 
 
+@pytest.mark.parametrize(
+    ("mvu_epsilons", "words"),
+    [
+        # At the mean squared errors 1, 2 and 8, the ε of DQL is sqrt(2), 1 and 1/2.
+        ((2, 2, 2), "better than MVU's wherever both are drawn"),
+        ((0.4, 0.4, 0.4), "worse than MVU's wherever both are drawn"),
+        ((2, 2, 0.4), "better than MVU's up to a mean squared error of 2. MVU's is better from 8"),
+        ((1.2, 0.9, 2), "from a mean squared error of 8 on. MVU's is better at 2."),
+    ],
+)
+def test_a_sentence_says_where_the_guarantee_of_dql_is_better(
+    mvu_epsilons: tuple[float, ...], words: str
+) -> None:
+    columns = {"mechanism": "MVU", "mse": (1.0, 2.0, 8.0), "database_epsilon": mvu_epsilons}
+    assert words in describe_crossing(pd.DataFrame(columns))["crossing"]
+
+
 def test_the_bounds_of_theorem_8_hold(artifacts: dict[str, Artifact]) -> None:
     """`delta_bits` is the exact mean length in the Elias delta code.
 
