@@ -40,7 +40,7 @@ class Goal:
         work: what the command does.
         before: its cost when the goal was set.
         goal: the goal.
-        command: the arguments of Python, or of make.
+        command: the arguments of Python, or a command that starts with make.
         limit: CPU seconds after which a process of the command is stopped.
         is_long: whether it is only measured with --full.
     """
@@ -80,14 +80,14 @@ GOALS = (
     ),
     Goal(
         "recommend for a mean",
-        "no end",
+        "did not finish",
         "2",
         "-m workbench recommend --range 18..95 --sensitivity 0.0385 --loss absolute --epsilon 1",
         limit=60,
     ),
     Goal(
         "channel under zCDP, 0..50",
-        "no end in 185",
+        "did not finish in 185",
         "20",
         f"-m workbench design channel --answers 0..50 {COUNT} --notion zcdp --rho 0.5",
         limit=200,
@@ -100,7 +100,7 @@ GOALS = (
     ),
     Goal(
         "frontier noise on the reals, zCDP, rho = 0.5",
-        "no end in 170",
+        "did not finish in 170",
         "10",
         "-m workbench frontier noise --on reals --notion zcdp --rho 0.5",
         limit=200,

@@ -60,7 +60,8 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: name of the model.
-        scale: see `workbench.solvers.program`. A power of two keeps the scaled data exact.
+        scale: factor by which continuous columns, rows, bounds and objective are multiplied for
+            the solver. A power of two keeps the scaled data exact.
 
     Raises:
         InvalidProgram: the problem is not DPP or not linear, or two variables or parameters share a
@@ -76,6 +77,7 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
     row_count = int(canonical.constr_size)
     is_equation = np.arange(row_count) < dims.zero
     sections, (entry_rows, entry_columns) = _read_sections(canonical, parameters, is_equation)
+    # A Move has the entries of a section that depend on parameters.
     moves = {}
     for section, (constant, linear) in sections.items():
         moving = np.flatnonzero(np.diff(linear.indptr))

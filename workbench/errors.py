@@ -11,7 +11,7 @@
     ├── NotCertified            no certificate could be made; no privacy is claimed
     └── CorruptFile             a file is malformed, truncated or does not prove its claim
 
-All messages have the form "epsilon must be a finite number > 0. Got -1."
+Most messages have the form "epsilon must be a finite number > 0. Got -1."
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class InvalidRequest(WorkbenchError, ValueError):
         """Raise the error "{name} must be {constraint}. Got {got}.".
 
         Args:
-            name: Name of the option. A cell of a file has its place as its name.
+            name: Name of the option. For a cell of a file, its line and column are shown instead.
             constraint: What the value must be.
             got: The value that was given.
         """
@@ -85,7 +85,7 @@ class InvalidRequest(WorkbenchError, ValueError):
 
     @classmethod
     def check_choice(cls, choices: Collection[str], name: str, value: object) -> None:
-        """Raise the error if a value is none of some texts.
+        """Raise InvalidRequest unless the value is one of the choices.
 
         Args:
             choices: Texts that are accepted.
@@ -142,7 +142,7 @@ class NotProven(WorkbenchError):
         message: The reason, a sentence.
         incumbent: The best objective found, or None.
         bound: The proven bound, or None.
-        design: The unproven Design, which has its incumbent and bound.
+        design: The unproven Design. Its objective and bound replace `incumbent` and `bound`.
         interrupted: Whether the limit was Ctrl-C.
     """
 

@@ -13,7 +13,7 @@ Let φ be convex. Then Q φ(P/Q) is convex and homogeneous in (P, Q), and so a b
     Σ_i φ'(r_i) P_i + (φ(r_i) - r_i φ'(r_i)) Q_i  <=  M
 
     hockey-stick (m, δ)     φ(r) = max(0, r - m)
-    power-cone (α, M)       φ(r) = r^α / M, bounded by 1
+    power-cone (α, M)       φ(r) = r^α
     relative-entropy (K)    φ(r) = r ln r
 
 A multiple of (P - Q) may be added to the terms: its sum over all outcomes is 0, because P and Q
@@ -42,7 +42,8 @@ from workbench.solvers.arrays import Pair, Vector
 _MAX_TANGENT_COEFFICIENT = 1e6
 # Coefficients are lowered by this relative amount, which exceeds their rounding error.
 _ROUNDING_ALLOWANCE = 1e-13
-# Up to this limit of a relative entropy, the steepest tangent of a single term reaches the limit.
+# Limits of a relative entropy are clipped to this when the largest ratio is chosen, so that the
+# exponential does not overflow.
 _MAX_SINGLE_TERM_ENTROPY = 24.0
 # Masses below this count as this when a ratio is computed, so that no division by 0 occurs.
 _MIN_MASS = 1e-300

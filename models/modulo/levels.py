@@ -19,8 +19,8 @@ the shortest path lengths over the pairs that it keeps. []
 So rho* follows from the smallest T for every bound on S: a staircase (`Stairs`). It does not depend
 on delta.
 
-`LevelSearch.prove(lo, hi)` proves the stairs of lo <= S < hi: no l with S < hi lies more than
-ERROR_RATE_TOLERANCE below the staircase at max(S, lo). All l are enumerated level by level.
+`LevelSearch.prove(low, high)` proves the stairs of low <= S < high: no l with S < high lies more
+than ERROR_RATE_TOLERANCE below the staircase at max(S, low). All l are enumerated level by level.
 
 Terms of the search. An element is settled if its level is chosen. A state is the set of settled
 elements and the set of elements on the last level k. A label of a state is one way to reach it,
@@ -32,7 +32,7 @@ a label is a choice of all later levels. The search leaves out:
 * Labels of a state that are nowhere smaller than another label of it; and states that are mirror
   images, if M = -M.
 * Charges that cannot matter. The further charge to mu is at most the mass of the last level plus
-  the mass of all later levels, which is smallest if nothing more is delayed. If S_mu plus this
+  the mass of all later levels, which is largest if nothing more is delayed. If S_mu plus this
   charge stays below max S, all pairs of mu may be broken without increasing max S, which lowers T.
   So mu is dropped: it leads to no element any more.
 * Choices by which more elements join the next level than the staircase allows.
@@ -488,6 +488,7 @@ class LevelSearch:
             while True:
                 next_S = min(s[i + 1], high) if i + 1 < end else high
                 min_T = T + self.gain * longest_share * max(0.0, free_S - next_S)
+                # The error rate is 1 - 1/T, so its tolerance is tolerance * T² in T.
                 if min_T < t[i] - self.tolerance * t[i] * t[i]:
                     break
                 if min_T == T or next_S >= high:

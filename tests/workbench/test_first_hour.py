@@ -52,6 +52,7 @@ def test_an_exported_program_file_can_be_compared(tmp_path: Path, capsys):
     assert "1 of 1" in capsys.readouterr().out
 
 
+# Progress is printed after `silent_seconds`: 1e9 s are never reached, -1 s at once.
 @pytest.mark.parametrize(
     ("silent_seconds", "epsilon", "has_progress"), [(1e9, 1, False), (-1.0, 2, True)]
 )

@@ -340,7 +340,8 @@ def _check_copied_names(columns: Columns, positions: set[int]) -> None:
 
 
 def privatise_noise(**options: Any) -> Report:
-    """Add noise to a column: modulo n + 1 for integers 0..n, or noise for all integers or reals.
+    """Add noise to a column: noise modulo n + 1 to integers 0..n, other noise to any integers or
+    reals.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
 

@@ -31,7 +31,7 @@ _MAX_LOG_RATIO_ERROR = 1e-9
 
 
 def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any) -> Report:
-    """Publish positions, two columns of numbers, through a saved channel of places.
+    """Publish positions (two columns of coordinates) with a saved channel on places.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far
     positions were from their nearest places is printed only for you.

@@ -1,4 +1,7 @@
-"""Compute what the explorer's page shows besides a design: recommendations and frontier rows."""
+"""Compute what the explorer's page shows besides a design: recommendations and frontier rows.
+
+Each function answers one request of the page alone, without the design that the page shows.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,9 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     ]
     if missing_names:
         names = " and ".join(missing_names)
-        raise InvalidRequest(f"They are compared at one {names}, which this request does not give.")
+        raise InvalidRequest(
+            f"The trade-offs need a value of {names}, which this request does not give."
+        )
     values |= budget_lists
     if "certify" in options:
         values["certify"] = False

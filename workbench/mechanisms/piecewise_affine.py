@@ -83,7 +83,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     Attributes:
         knots: The K + 1 ends of the pieces, increasing rationals.
         bins: The m published values.
-        ends: 2K laws; piece k lies between ends[2k] (at knots[k]+) and ends[2k+1] (at knots[k+1]-).
+        ends: 2K laws. ends[2k] is the law just after knots[k], and ends[2k + 1] the law just before
+            knots[k + 1].
         name: The name of the mechanism in tables.
 
     Raises:

@@ -87,18 +87,19 @@ def best_gamma(epsilon: float, loss: str) -> float:
 
 @dataclass(frozen=True, repr=False)
 class AdditiveRealNoise(LineNoise):
-    """The mechanism x -> x + η of the module's docstring.
+    """The mechanism x -> x + η.
+
+    η has a density that is constant on cells, and a point mass at 0.
 
     Attributes:
         question: The query, with its sensitivity, its grid and the range of clamped outputs.
         steps: The number k of cells in one sensitivity.
-        cells: The masses q_j of the cells by j, up to a common factor.
-        atom: The point mass a at 0, up to the same factor.
+        cells: Weights of the cells j. Weights and atom are divided by their sum.
+        atom: The weight of the point mass at 0.
 
     Raises:
         InvalidRequest: If question is no RealNoise, cells is no IntegerLaw, steps is not a positive
-            integer in its range, the atom is negative, or the cells with an atom do not contain
-            cell 0.
+            integer in its range, the atom is negative, or there is an atom but no cell 0.
     """
 
     question: RealNoise
@@ -329,7 +330,7 @@ class AdditiveRealNoise(LineNoise):
 
         Raises:
             InvalidRequest: If a mass is negative, if all are 0, if steps is not a positive integer
-                in its range, or if the cells with an atom do not contain cell 0.
+                in its range, or if there is an atom but no cell 0.
         """
         cells = IntegerLaw(first, weights)
         # An IntegerLaw scales its weights to integers, so the atom is scaled by the same factor.

@@ -67,10 +67,13 @@ class PDP(DeltaNotion):
             outputs: The number of outputs.
             bits: The bits of the integers of the laws.
         """
+        # Every two segments have about outputs² critical inputs. Each has up to `outputs` sets of
+        # violations, and each set is a sum over outputs. The last factor estimates the work for one
+        # term with numbers of `bits` bits.
         return segments**2 * outputs**4 * (100 + 2 * (bits // 100) ** 2)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:
-        """Return the mass above the ratio itself.
+        """Return the requirement: the mass of {P > e^ε Q} is at most δ.
 
         Args:
             budget: Exact values of the parameters by name, such as epsilon and delta.
@@ -90,6 +93,7 @@ def _candidate_deltas(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumb
             mass = sum((p[i][0] for i in violations), ZERO)
             slope = sum((p[i][1] for i in violations), ZERO)
             for s in (low, high):
+                # `from_terms(a, b, epsilon)` is the number a - b E, and s = s.a - s.b E.
                 yield ExpNumber.from_terms(mass + slope * s.a, slope * s.b, epsilon)
 
 

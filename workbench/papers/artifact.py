@@ -103,9 +103,9 @@ class Comparison:
             then names the erratum.
         remark: A sentence about the tolerance or the difference, shown in the gallery.
         explained: False if a difference is known and no computation of ours explains it.
-        apart: Not empty if agreement is no evidence, for example because our data were fitted to
-            the printed numbers. Such numbers are counted separately. The text completes "3 of 4
-            printed numbers ... agree", such as "beside those of a stand-in fitted to them".
+        apart: The reason if agreement is no evidence, otherwise empty. Such numbers are counted
+            separately. The summary puts the text behind "3 of 4 printed numbers", for example
+            "beside those of a stand-in fitted to them".
     """
 
     what: str
@@ -517,9 +517,10 @@ class Paper:
         errata: Returns the records of `check_errata`. None if the paper has no known errata.
         remarks: Remarks about all artifacts, in Markdown.
         required_extras: For artifacts (and "errata"), the extra that must be installed.
-        only_full: The artifacts that are recomputed with --full only. Otherwise their results stay.
+        only_full: The artifacts that are recomputed with --full only. Without it their stored
+            results are kept.
         expected_seconds: The approximate runtime of artifacts (and "errata") that take more than a
-            few seconds. Several processes start with the longest.
+            few seconds. With several processes, the longest artifact starts first.
         computed_together: Groups of artifacts that share most of their computation and are made by
             one process.
         timed_alone: Artifacts that measure seconds and are computed while nothing else runs.

@@ -215,9 +215,11 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
     """
     measure = get_delta_notion(notion)
     subject = as_mechanism(mechanism)
+    # Only a convex notion is largest at the ends of a segment of inputs.
     if has_real_inputs(subject) and not measure.is_convex:
         raise InvalidRequest(
-            f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}."
+            "notion must be one whose profile follows from the knots (such as dp) if the inputs "
+            f"are real numbers. Got {notion}."
         )
     comparisons = subject.comparisons()
     curves = dict.fromkeys(
@@ -235,6 +237,7 @@ def _list_profile_pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     pieces = []
     p = ZERO
     q = ZERO
+    # The steps are (r_j, A_j, B_j) of the module header, the largest ratio first. ∞ is None.
     for ratio, next_p, next_q in laws.steps:
         if ratio is not None and ratio <= 1:
             break

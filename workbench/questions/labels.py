@@ -46,8 +46,8 @@ class Labels(OneLine):
         values: "0..20", "0,1,5" or a CSV file (as of `parse`), or an array (k,), strictly
             increasing, at most 1e100 in size.
         prior: (k,) weights >= 0, not all zero, which are divided by their sum; "uniform"; or None
-            for the weights of the file, else uniform. A list of weights follows the labels as a
-            text or file lists them.
+            for the weights of the file, else uniform. A list of weights is in the order in which
+            the text or file lists the labels.
 
     Raises:
         InvalidRequest: If the labels are not increasing or larger than 1e100 in size, or the prior
@@ -59,7 +59,8 @@ class Labels(OneLine):
 
     values: Vector
     prior: Vector
-    # Position of each label in the text or file that lists them. None if they were an array.
+    # Position of each label in the text or file that lists them. None if they were an array. It is
+    # set on the object, and is no field, so that the constructor does not accept it.
     listed_order: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:

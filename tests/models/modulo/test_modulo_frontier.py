@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.models.modulo.frontier_pieces import bound_at, piece_at
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import frontier as modulo_frontier
 from workbench.models.modulo.fast import FastSession
@@ -30,18 +31,6 @@ BD3 = ((1,), (2,), (3,))  # One-sided neighbours at distance up to 3 (the paper'
 def over_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `compute_delta_frontier` search patterns where it would use level functions."""
     monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
-
-
-def piece_at(pieces, delta):
-    """Return the frontier piece whose interval contains delta."""
-    return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
-
-
-def bound_at(piece, delta):
-    """Return the proven lower bound of a frontier piece at delta."""
-    return np.interp(
-        delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
-    )
 
 
 def loss_at(pieces, delta):
@@ -96,13 +85,13 @@ def test_frontier_contains_the_corrected_table_1():
     """Values are Table 1 of Kadam et al. 2024, corrected: δ and the largest f(0)."""
     pieces = compute_delta_frontier((9,), BD3, 1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
-    for delta, zero in (
+    for delta, largest_f0 in (
         (0.0, 0.543191999),
         (0.1212, 0.549827669),
         (0.1238, 0.554833107),
         (0.1522, 0.558290369),
     ):
-        assert 1.0 - loss_at(pieces, delta) == pytest.approx(zero, abs=1e-9)
+        assert 1.0 - loss_at(pieces, delta) == pytest.approx(largest_f0, abs=1e-9)
 
 
 def draw_single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
@@ -127,7 +116,7 @@ def draw_single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...
     ids=str,
 )
 def test_all_pieces_are_proven_and_equal_the_closed_form(case):
-    """The search once gave up pieces of these cases."""
+    """These cases have pieces that are hard to prove."""
     sizes, shifts, epsilon = case
     pieces = compute_delta_frontier(sizes, shifts, epsilon)
     assert all(piece.is_proven for piece in pieces)
@@ -157,7 +146,7 @@ def test_a_frontier_without_time_has_upper_and_lower_bounds():
         min_loss = loss_at(full_frontier, delta)
         assert loss_at(stopped, delta) >= min_loss - 1e-9
         assert bound_at(piece_at(stopped, delta), delta) <= min_loss + 1e-9
-    # A program with nothing decided bounds the pieces for which there was no time.
+    # Pieces that were not searched get the bound of the root relaxation.
     assert max(piece.bound_low for piece in stopped) > 0.4
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.models.modulo.frontier_pieces import bound_at, piece_at
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import fast as modulo_fast
 from workbench.models.modulo import frontier as modulo_frontier
@@ -22,18 +23,6 @@ from workbench.models.modulo.levels import LevelSearch, OutOfTime
 from workbench.models.modulo.program import ModuloModel, loss_vector, shift_positions
 from workbench.solvers.backend import get_backend
 from workbench.solvers.search import Deadline
-
-
-def piece_at(pieces, delta):
-    """Return the frontier piece whose interval contains delta."""
-    return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
-
-
-def bound_at(piece, delta):
-    """Return the proven lower bound of a frontier piece at delta."""
-    return np.interp(
-        delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
-    )
 
 
 def list_level_functions(sizes, shifts, epsilon):
@@ -61,8 +50,9 @@ def list_level_functions(sizes, shifts, epsilon):
 )
 def test_staircase_has_the_smallest_T_of_all_level_functions(sizes, shifts, epsilon):
     search = LevelSearch(sizes, shifts, epsilon)
-    compute_level_frontier(search, 1.0)
+    compute_level_frontier(search, high=1.0)
     S, T = np.array(list(list_level_functions(sizes, shifts, epsilon))).T
+    # 1e-12 keeps every bound above 0.
     for max_S in np.random.default_rng(0).uniform(0, 1, 50) + 1e-12:
         stair = np.searchsorted(search.stairs.s, max_S, side="right") - 1
         assert search.stairs.t[stair] == pytest.approx(T[max_S >= S].min(), rel=1e-9)
@@ -122,7 +112,7 @@ def test_pieces_of_a_stopped_search_enclose_the_smallest_error_rate():
     search.deadline = Deadline(0.0)
     with pytest.raises(OutOfTime):
         search.prove(0.0, search.stairs.proven_from)
-    pieces = compute_level_frontier(search, 1.0)
+    pieces = compute_level_frontier(search, high=1.0)
     assert {piece.is_proven for piece in pieces} == {True, False}
     for delta in np.linspace(0, 1, 101):
         error_rate = piece_at(full_frontier, delta).value_at(delta)

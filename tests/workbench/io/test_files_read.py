@@ -33,7 +33,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "certificate": check,
     "column": read_column,
     "labels": Labels.read,
-    "spelled labels": lambda path: Labels.parse(str(path) if isinstance(path, Path) else path),
+    "labels as text": lambda path: Labels.parse(str(path) if isinstance(path, Path) else path),
     "stream": load_bytes,
     "specification": read_spec,
     "ledger": lambda path: wb.Ledger(path, create=False),
@@ -126,8 +126,8 @@ def test_an_unreadable_file_is_refused_with_the_reason(
 def test_every_reader_refuses_a_path_of_a_wrong_type(path: Any):
     rule = r"(the path of a file|LOW\.\.HIGH, .* or a CSV file)"
     for name, read in READERS.items():
-        # Two readers also accept something else than a path as a text or as a list.
-        if name in ("spelled labels", "specification") and isinstance(path, (list, str)):
+        # These two readers also accept texts and lists that are no paths.
+        if name in ("labels as text", "specification") and isinstance(path, (list, str)):
             continue
         with pytest.raises(InvalidRequest, match=rf"^\w+ must be {rule}\. Got "):
             read(path)

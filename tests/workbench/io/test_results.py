@@ -88,6 +88,7 @@ import sys
 assert "matplotlib.pyplot" not in sys.modules
 assert os.environ["MPLBACKEND"] == {backend!r}
 import matplotlib
+# Matplotlib keeps the user's backend if it exists.
 assert {backend!r} in ("nonsense", matplotlib.rcParams["backend"])
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
@@ -186,7 +187,7 @@ def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 QUESTION = wb.ModuloNoise(n=4, max_shift=1)
 
 
-def test_compare_a_request_of_every_family() -> None:
+def test_compare_requests_of_three_families() -> None:
     for question, request in (
         (QUESTION, {"delta": "0.1", "notion": "dp"}),
         (wb.Quantization("-3,-0.5,0.5,3"), {}),
@@ -362,10 +363,13 @@ def test_compare_list_needs_no_suite(capsys: pytest.CaptureFixture[str]) -> None
     assert len(json.loads(capsys.readouterr().out)["instances"]) > 20
 
 
-def test_solvers_without_duals_answer_quantizers_and_searches_have_times():
+def test_a_solver_without_duals_answers_a_quantizer():
     law = wb.compare(wb.Quantization([-3, "-0.5", "0.5", 3]), ["highs", "scip"], epsilon=1)
     assert [row["status"] for row in law] == ["optimal", "optimal"]
     assert law[0]["objective"] == pytest.approx(law[1]["objective"], rel=1e-7)
+
+
+def test_a_search_is_timed_and_needs_a_solver_with_duals():
     real = wb.compare(
         wb.RealNoise(1), ["highs", "scip"], epsilon=1, delta="0.2", loss="absolute", gap="0.02"
     )

@@ -1,7 +1,8 @@
 """Test `QuantizedPiecewiseLinear`: the density of its noise, its ε, and its integers.
 
 The density is linear between multiples k of the step, and proportional to a weight at each k. The
-weights are `core` from k = first on; outside they fall by `left` and `right` every `period`.
+weights are `core` from k = first on. Outside, a weight is `left` or `right` times the one `period`
+steps nearer to the core.
 """
 
 from __future__ import annotations
@@ -93,9 +94,10 @@ def test_epsilon_is_infinite_if_a_weight_is_0() -> None:
 
 @pytest.mark.parametrize("x", [0.0, -3.21])
 def test_m_and_u_follow_their_joint_law(x: float) -> None:
-    """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5.
+    """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5 of the DQL paper.
 
-    M is the integer that is sent, U the dither. A chi-square test compares the draws with the
+    M is the integer that is sent, U the dither, δ the step and f the density of the noise. A
+    chi-square test compares the draws with the
     integrals; it fails if the cells are shifted by one integer.
     """
     n = 400_000

@@ -41,8 +41,9 @@ def _read_levels(value: Any, name: str) -> list[Fraction] | None:
 
 
 FRONTIER = Frontier(
-    "Compute the smallest expected loss of noise modulo n + 1 on a grid of ε and δ, with exact "
-    "breakpoints, level curves and published mechanisms. With --max-loss: the smallest ε.",
+    "Compute the smallest expected loss of noise modulo n + 1 on a grid of ε and δ, the exact loss "
+    "between the grid points, and the δ needed for given losses. Published mechanisms are "
+    "compared. With --max-loss: the smallest ε.",
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,

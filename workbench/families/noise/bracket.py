@@ -94,8 +94,8 @@ class SearchLimits:
         max_smooth_comparisons: the same limit under smooth bounds, whose programs and audits are
             fast.
         max_windows: the largest number of windows that are tried on the integers.
-        max_agreements: the search ends after this many windows whose bound and loss do not change
-            any more, because the accuracy of the solver is reached.
+        max_agreements: the search ends after this many windows whose mechanism has the value of
+            the window while the bound is near it. Only the solver's accuracy is then missing.
         mass_bits: bits to which the masses of a law are rounded.
         exact_precision: relative excess over a limit up to which a point counts as feasible.
         smooth_precision: the same under notions that are not hockey sticks of δ > 0, such as zCDP.
@@ -472,12 +472,14 @@ class LineProgramSolver:
         return self._count(line.solve(precision=precision, deadline=self.deadline, solver=solver))
 
     def compute_loss_unit(self, claim_bounds: NoiseClaimBounds, sensitivity: int) -> Fraction:
-        """Compute the unit of the losses in programs of noise on the integers.
+        """Compute the number by which losses are divided in programs of noise on the integers.
 
-        It is close to the expected loss of geometric noise with the reference budget.
+        It is a power of 2^12 (`LossScale.unit`), chosen for the mean loss of geometric noise with
+        the reference budget.
 
         Args:
-            claim_bounds: the bounds of the claim, for the reference budget.
+            claim_bounds: the bounds of a claim, for the reference budget. They are not those of the
+                solver if a claim of pure DP stands in for the requested one.
             sensitivity: the sensitivity in integer steps.
         """
         scale = self.request.loss_scale
@@ -491,6 +493,7 @@ class LineProgramSolver:
             means.append(float(losses @ masses))
         width = max(means) / float(masses.sum()) - float(scale.floor)
         if width <= 0:
+            # The mean loss is computed in floats and may round to the smallest loss.
             return Fraction(LossScale(ZERO, scale.width).unit)
         return Fraction(LossScale(ZERO, width).unit)
 
@@ -674,7 +677,8 @@ class _IntegerSearch:
                 if self.is_closed:
                     break
                 if solver.claim_bounds.can_end and answer.mean_tail_mass:
-                    # The mass beyond the window has too small a loss, and gives no mechanism.
+                    # The relaxation counts a smaller loss for mass beyond the window, so its law is
+                    # no mechanism. It is solved again without such mass.
                     answer = self._solve(size, masses, is_open=False)
             except SolverError:
                 if self.best is None or not solver.deadline.has_passed:

@@ -58,7 +58,7 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import bisect
 
-# Noise that is published for several runs (`published_shapes`).
+# For several runs only these laws are listed (their shapes are those of `published_shapes`).
 REPEATED_NOISE_NAMES = ("geometric", "discrete Gaussian")
 
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
@@ -256,8 +256,8 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
         edges: the edges of the cells of the design on the reals, or its noise values. Shape (n,).
 
     Returns:
-        name -> (edges (1201,), mean densities (1200,)) on the reals, and
-        name -> (values (n,), masses (n,)) on the integers.
+        The curve of each law by name. On the reals it is (edges (1201,), mean densities (1200,)),
+        on the integers (values (v,), masses (v,)), with as many values as the law has.
     """
     if request.has_several_bounds:
         return {}
@@ -390,7 +390,7 @@ def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
     """Check whether noise of a name on the integers is listed for a request.
 
     Under a notion of several bounds this is Gaussian noise, for even losses. For several runs it
-    is the noise that has a shape.
+    is the noise of REPEATED_NOISE_NAMES. For a worst-case loss there is none.
     """
     if not isinstance(request.question, IntegerNoise):
         return False

@@ -12,7 +12,8 @@ outermost outputs at which an unbiased private law exists.
 OPTM and the product optimum (the outer loop of Algorithm 2 of Cai et al. 2024): the m bins are -B,
 then m - 2 equally spaced bins from -b to b, then B. B and b run over a grid; for four bins this is
 the search of the paper. The exact MAE is minimised. A mechanism whose exact ε exceeds the requested
-ε is left out.
+ε is left out. For the product optimum, the grid is searched with OPTM. The bins of the best OPTM
+are then moved one by one (`_refine_bins`).
 
 RQM: the outermost output runs over a grid, the outputs are equally spaced, and q is the largest
 private selection probability.
@@ -127,7 +128,7 @@ def list_bin_grid(
         step = max(stride, 2)
     least_reach = smallest_reach(question.float_epsilon)
     # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
-    # Outputs far beyond the least reach only raise the error.
+    # Outputs far beyond the least reach only raise the error, so the grid ends `span` beyond it.
     span = min(least_reach, _MAX_OUTER_BIN_SPAN)
     last_output = max_output
     if least_reach > span:
@@ -167,7 +168,8 @@ def _find_best_bins(
     Args:
         grid: the bins to try, with equal outermost bins next to each other.
         question: density, loss and ε of the law, with the solver.
-        width: the width of the slices of OPTM's programs (see `list_slice_widths`).
+        width: the width of the slices of OPTM's programs (see `list_slice_widths`). None: slices
+            whose width is relative to the selection probabilities.
 
     Returns:
         The bins; None if no bins of the grid have a mechanism that is private up to rounding.
@@ -246,8 +248,8 @@ def find_largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Fraction | N
     Args:
         bins: the outputs in increasing order, as text or numbers.
         epsilon: the budget ε > 0.
-        digits: the number of significant digits of min(q, 1 - q). At a large budget q is near 1, so
-            1 - q is resolved.
+        digits: q is a multiple of 10^-digits. If q is near 1, digits are added until 1 - q has
+            `digits` - 1 of them.
 
     Returns:
         q, or None if q = 0 is not private. The bisection assumes that no larger q is private than

@@ -89,7 +89,8 @@ class DyadicLaplace(Shown):
         reach: A public bound on |εx|, at most 2^60. Larger inputs are refused.
 
     Raises:
-        InvalidRequest: For other values, and if ℓ - 1 is too small for any level within the reach.
+        InvalidRequest: If ε <= 0, ℓ <= 1 or the reach is not in (0, 2^60], or if ℓ - 1 is so small
+            that no level covers the reach.
     """
 
     not_exact = (

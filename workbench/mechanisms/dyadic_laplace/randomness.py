@@ -140,8 +140,8 @@ class LocalStream:
 
     It is never shared, repeated, copied or pickled.
 
-    A child process made by fork gets a new key, because a copied stream would repeat its parent's
-    numbers, and one stream used for two data sets would no longer hide their difference.
+    A child process made by fork gets a new key. A copied stream would repeat its parent's numbers,
+    and one stream used for two data sets would not hide their difference.
     """
 
     def __init__(self) -> None:

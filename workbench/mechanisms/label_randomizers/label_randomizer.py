@@ -232,9 +232,9 @@ class LabelRandomizer:
     Args:
         values: The label set 𝒴, shape (k,).
         epsilon: The complete budget ε = ε₁ + ε₂, > 0.
-        optimise: (labels with P', ε₂) -> the mechanism to use (`find_best_bins` of
-            workbench.families.labels.problem).
-        split: The factor of sqrt(k/n) in ε₁ (see the module's table).
+        optimise: (labels with the estimated prior P', ε₂) -> the mechanism to use
+            (`find_best_bins` of workbench.families.labels.problem).
+        split: The factor in ε₁ = split * sqrt(k/n), for n records.
         projection: The projection of noisy counts, "clip" or "simplex".
         epsilon_prior: ε₁ itself, instead of split.
 

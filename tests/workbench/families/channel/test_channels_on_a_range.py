@@ -98,10 +98,10 @@ def test_a_sensitivity_below_the_width_of_the_range_reduces_the_loss(sensitivity
 
 
 def test_points_of_neighbours_are_rounded_up_for_privacy_and_down_for_the_bound():
-    """The sensitivity 3 is 2.4 cells of width 1.25."""
+    """The sensitivity 3 is 2.4 cells of width 1.25: rounded up 3 cells, rounded down 2."""
     query = RangeQuery("0..10", sensitivity=3, cells=8)
     assert query.max_point_distance == 3
-    two_points_apart = RangeQuery("0..10", cells=8).finite_query(2).pairs
+    two_points_apart = RangeQuery("0..10", cells=8).finite_query(max_distance=2).pairs
     assert query.lower_bound_query().pairs == two_points_apart
 
 
@@ -421,6 +421,7 @@ def test_the_smallest_epsilon_of_a_range_is_that_of_the_recommendation():
     assert "--only" in row["command"]
     assert design.details["loss"] <= 2
     assert design.privacy.pure_epsilon <= design.objective * (1 + 1e-9)
+    # At an ε that is 3 % smaller no channel has the loss 2, unless the bound is below this ε.
     smaller_epsilon = design.objective * 0.97
     below = wb.design(RangeQuery("0..10"), loss="absolute", epsilon=smaller_epsilon)
     assert below.bound > 2 or design.bound < smaller_epsilon

@@ -1,6 +1,6 @@
 """Channels with free outputs are at least as good as those on a fine grid of outputs.
 
-Their lower bound holds for all real outputs, so it is at most the optimum of that program.
+Their lower bound holds for all real outputs, so it is at most the optimum on the grid.
 """
 
 from __future__ import annotations
@@ -171,7 +171,10 @@ def test_the_order_and_a_shift_of_the_answers_do_not_change_the_loss(answers):
 
 @pytest.mark.parametrize("name", ["squared", "huber:1.25"])
 def test_the_losses_of_the_lower_question_are_slightly_below_the_loss(name: str):
-    """Between the knots they are linear. They are below the loss by at most the largest step²/4."""
+    """The lower question bounds the loss of all real outputs: its losses are never above the loss.
+
+    Between the knots they are linear, and below the loss by at most the largest step²/4.
+    """
     rng = np.random.default_rng(5)
     inputs = [Fraction(0), Fraction(1), Fraction(5, 2), Fraction(7)]
     random_points = [
@@ -390,7 +393,8 @@ def test_a_bound_at_delta_holds_for_all_real_outputs():
     question = wb.FiniteQuery("0..6", "free", max_shift=1, prior=[0, 0, 1, 1, 1, 0, 0])
     request = FAMILY.make_request(question, epsilon="0.1", delta="1e-6", loss="squared")
     problem = FreeOutputsProblem(request)
-    bound_before_search = problem.bound_at_delta(4)
+    # 4 stands for any lower bound at δ = 0. The bound at δ is smaller by the gain that δ allows.
+    bound_before_search = problem.bound_at_delta(bound=4)
     problem.answer_by_search()
     assert min(problem.request.question.outputs) > 0
-    assert problem.bound_at_delta(4) == bound_before_search < 4
+    assert problem.bound_at_delta(bound=4) == bound_before_search < 4
