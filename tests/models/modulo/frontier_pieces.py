@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.models.modulo.frontier import FrontierPiece
+from workbench.models.modulo.level_frontier import FrontierPiece
 
 
 def piece_at(pieces: Sequence[FrontierPiece], delta: float) -> FrontierPiece:
