@@ -142,7 +142,7 @@ class Affine:
 
     def __getitem__(self, key: Any) -> Affine:
         shape = np.broadcast_to(0, self.shape)[key].shape
-        return self.map_arrays(shape, lambda part: part[key])
+        return self.map_arrays(shape, change=lambda part: part[key])
 
     def __add__(self, operand: Any) -> Affine:
         summand = _to_affine(operand)

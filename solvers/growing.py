@@ -126,12 +126,12 @@ class RestatedProgram:
         template = Data(
             np.concatenate([data.c, new_columns]),
             data.offset,
-            sp.csc_array((values, (rows, columns)), shape=(self.rows, self.width)),
-            np.concatenate([data.row_lower, new_rows - np.inf]),
-            np.concatenate(self._row_uppers),
-            np.concatenate([data.lower, new_columns]),
-            np.concatenate(self._column_uppers),
-            np.concatenate([data.integrality, new_columns > 0]),
+            A=sp.csc_array((values, (rows, columns)), shape=(self.rows, self.width)),
+            row_lower=np.concatenate([data.row_lower, new_rows - np.inf]),
+            row_upper=np.concatenate(self._row_uppers),
+            lower=np.concatenate([data.lower, new_columns]),
+            upper=np.concatenate(self._column_uppers),
+            integrality=np.concatenate([data.integrality, new_columns > 0]),
         )
         return replace(self._initial_program, template=template)
 
@@ -326,11 +326,11 @@ class GrowingProgram(RestatedProgram):
         return Solution(
             self.program,
             np.zeros(0),
-            Termination.OPTIMAL,
-            PointStatus.FEASIBLE,
-            PointStatus.FEASIBLE,
-            np.pad(point.x, (0, new_columns)),
-            DualValues(np.pad(point.duals, (0, new_rows)) * self._initial_program.cost),
+            termination=Termination.OPTIMAL,
+            point=PointStatus.FEASIBLE,
+            dual=PointStatus.FEASIBLE,
+            x=np.pad(point.x, (0, new_columns)),
+            dual_values=DualValues(np.pad(point.duals, (0, new_rows)) * self._initial_program.cost),
             seconds=self._clock.elapsed_seconds,
             solver="highs",
             version=self.version,

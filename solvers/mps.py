@@ -159,18 +159,18 @@ def _split_row(index: int, low: float, high: float) -> list[_WrittenRow]:
     """Return the rows of the file that state the two bounds of a row."""
     name = f"r{index}"
     if low == high:
-        return [_WrittenRow(index, name, "E", low, None)]
+        return [_WrittenRow(index, name, kind="E", side=low, width=None)]
     if low == -INF:
         if high == INF:
             return []
-        return [_WrittenRow(index, name, "L", high, None)]
+        return [_WrittenRow(index, name, kind="L", side=high, width=None)]
     if high == INF:
-        return [_WrittenRow(index, name, "G", low, None)]
+        return [_WrittenRow(index, name, kind="G", side=low, width=None)]
     if low + (high - low) == high:
-        return [_WrittenRow(index, name, "G", low, high - low)]
+        return [_WrittenRow(index, name, kind="G", side=low, width=high - low)]
     return [
-        _WrittenRow(index, f"{name}low", "G", low, None),
-        _WrittenRow(index, f"{name}high", "L", high, None),
+        _WrittenRow(index, f"{name}low", kind="G", side=low, width=None),
+        _WrittenRow(index, f"{name}high", kind="L", side=high, width=None),
     ]
 
 
@@ -547,15 +547,17 @@ class _Reader:
         data = Data(
             self.sense * costs,
             -self.sense * self.sides.get(objective, 0.0),
-            self._make_matrix(rows, columns),
-            row_lower,
-            row_upper,
-            np.array([self.lower.get(column, 0.0) for column in columns]),
-            np.array([self.upper.get(column, self._default_upper(column)) for column in columns]),
-            np.array(list(self.is_integer.values()), dtype=bool),
+            A=self._make_matrix(rows, columns),
+            row_lower=row_lower,
+            row_upper=row_upper,
+            lower=np.array([self.lower.get(column, 0.0) for column in columns]),
+            upper=np.array(
+                [self.upper.get(column, self._default_upper(column)) for column in columns]
+            ),
+            integrality=np.array(list(self.is_integer.values()), dtype=bool),
         )
         data.check()
-        return Mps(self.name, data, self.sense, columns, rows, tuple(comments))
+        return Mps(self.name, data, self.sense, columns, rows, comments=tuple(comments))
 
     def _require_lower_bounds(self) -> None:
         """Raise InvalidProgram if a column has a negative upper and no lower bound."""

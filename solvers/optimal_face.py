@@ -58,13 +58,13 @@ def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bo
     for sign in (1.0, -1.0):
         face = Data(
             sign * direction,
-            0.0,
-            data.A,
-            np.where(is_fixed_row, activity, data.row_lower),
-            np.where(is_fixed_row, activity, data.row_upper),
-            np.where(is_fixed_column, x, data.lower),
-            np.where(is_fixed_column, x, data.upper),
-            data.integrality,
+            offset=0.0,
+            A=data.A,
+            row_lower=np.where(is_fixed_row, activity, data.row_lower),
+            row_upper=np.where(is_fixed_row, activity, data.row_upper),
+            lower=np.where(is_fixed_column, x, data.lower),
+            upper=np.where(is_fixed_column, x, data.upper),
+            integrality=data.integrality,
         )
         face_program = Program(program.name, face, variables=program.variables, rows=program.rows)
         extreme = solve(face_program, solver=solver)

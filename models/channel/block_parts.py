@@ -159,7 +159,7 @@ class BlockSetup:
         first_labels = np.empty(0, dtype=int)  # The first label of each extra sum.
         if self.extra_sums is not None:
             first_labels = self.extra_sums.indices[self.extra_sums.indptr[:-1]] // m
-        return SumLayout(k, problem.first, problem.second, problem.ratios, first_labels)
+        return SumLayout(k, problem.first, problem.second, problem.ratios, extra=first_labels)
 
     def build_sums(self, start_sums: Vector) -> OutputSums:
         """Build the sums over outputs, with their limits and their multipliers at the start.

@@ -156,7 +156,7 @@ def _take_newton_step(
     Returns the new masses, shape (k, m), and the largest promised decrease divided by τ.
     """
     gradient, curvatures = column_costs.slopes(x)
-    hessian = _hessian(column_costs.i, column_costs.j, x, curvatures, tau)
+    hessian = _hessian(column_costs.i, column_costs.j, x, w=curvatures, tau=tau)
     gradient = gradient - tau / x
     # Rows and columns are scaled by x, so that the diagonal is at least 1 in units of τ.
     right_sides = np.stack([gradient, np.ones_like(x)], axis=-1).transpose(1, 0, 2)

@@ -250,7 +250,16 @@ def build_cone_program(
     loss = np.concatenate([1 + mass_costs, 1 - mass_costs, np.zeros(n)]) / 2
     no_bound = np.full(3 * n, np.inf)
     is_integer = np.zeros(3 * n, dtype=bool)
-    data = Data(loss, 0.0, rows, right, right, -no_bound, no_bound, is_integer)
+    data = Data(
+        loss,
+        offset=0.0,
+        A=rows,
+        row_lower=right,
+        row_upper=right,
+        lower=-no_bound,
+        upper=no_bound,
+        integrality=is_integer,
+    )
     variable_names = ("upper", "lower", "moment")
     variables = [Block(name, i * n, (n,)) for i, name in enumerate(variable_names)]
     row_blocks = [

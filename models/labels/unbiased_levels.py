@@ -141,7 +141,9 @@ def find_unbiased_optimum(
     objective = best.objective * width**2
     solution = _in_original_units(best.solution, objective, proof.bound)
     moments = best.s * width + middle * best.t
-    return UnbiasedOptimum(best.sets, best.t, moments, objective, proof, solution)
+    return UnbiasedOptimum(
+        best.sets, best.t, s=moments, objective=objective, proof=proof, solution=solution
+    )
 
 
 @dataclass
@@ -253,7 +255,7 @@ class UnbiasedSearch:
             best = point
             if best.is_gap_closed(_MAX_GAP):
                 return best
-            sets = _build_band(best.used_sets, y.size, y.size, rays, pad)
+            sets = _build_band(best.used_sets, y.size, fine_count=y.size, rays=rays, pad=pad)
             unit = best.objective
         assert best is not None
         return best

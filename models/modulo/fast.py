@@ -255,7 +255,7 @@ class _FastSolve:
         self.gap = 1e-9 if options.gap is None else options.gap
         lp_options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
         self.lp_options = with_tight_tolerances(lp_options, owner.backend)
-        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, x=None, bound=-np.inf)
         self.broken_table: Flags = np.zeros((len(noise.shifts), noise.N), dtype=bool)
         self.first_table: Flags | None = None
         self.w = distance_weights(noise) if noise.is_error_rate else None
@@ -357,9 +357,9 @@ class _FastSolve:
         answer = search_level_optimum(
             self.noise,
             self.w,
-            self.level_noise,
-            self.deadline.rescale(_LEVEL_TIME_SHARE),
-            max_decisions,
+            best_known=self.level_noise,
+            deadline=self.deadline.rescale(_LEVEL_TIME_SHARE),
+            max_decisions=max_decisions,
         )
         self._accept_level_noise(answer.best)
         self.decisions = answer.decisions

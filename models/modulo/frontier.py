@@ -225,7 +225,7 @@ def compute_delta_frontier(
     if has_levels(noise):
         search = LevelSearch(noise.sizes, noise.shifts, float(epsilons[0]), deadline)
         return compute_level_frontier(
-            search, high, lambda pieces: progress(proven_length(pieces), len(pieces))
+            search, high, report=lambda pieces: progress(proven_length(pieces), len(pieces))
         )
     relaxation = build_relaxation(noise)
     options = with_tight_tolerances(Options(), backend)
@@ -269,7 +269,7 @@ class _FrontierSearch:
         """Prove the pieces from left to right until all are settled or time is up."""
         self._trace_pattern(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
-            pieces = _lower_envelope(list(self.functions.values()), 0.0, self.high)
+            pieces = _lower_envelope(list(self.functions.values()), low=0.0, high=self.high)
             open_pieces = [
                 piece for piece in pieces if piece not in self.bounds and not self._is_proven(piece)
             ]

@@ -288,7 +288,7 @@ class _OptimumSearch(LevelSearch):
         """Continue the search with a larger phi: the stair T = 1/phi, up to S = delta/phi."""
         self.phi = phi
         self.high = self.delta / phi
-        self.stairs = Stairs([0.0], [1.0 / phi])
+        self.stairs = Stairs(s=[0.0], t=[1.0 / phi])
 
     def record(
         self,

@@ -261,7 +261,7 @@ class LevelSearch:
         self.low = low
         self.high = high
         start_key = _StateKey(settled_mask=1, mirrored_mask=1, members=(0,), dropped_mask=0)
-        layer: _Layer = {start_key: [_Label(1.0, [0.0] * len(self.steps), None)]}
+        layer: _Layer = {start_key: [_Label(T=1.0, S=[0.0] * len(self.steps), trace=None)]}
         k = 0
         while layer:
             next_layer: _Layer = {}
@@ -277,7 +277,7 @@ class LevelSearch:
                     if beam_width is not None:
                         max_decisions = self.decisions + _BEAM_DECISIONS
                     expansion = _Expansion(k, key, state, trace, next_layer, max_decisions)
-                    self._choose_members(expansion, 0, (), T, S, state.chains)
+                    self._choose_members(expansion, i=0, members=(), T=T, S=S, chains=state.chains)
             layer = next_layer
             k = k + 1
         if beam_width is None:
@@ -370,7 +370,7 @@ class LevelSearch:
                     max_S = max(S)
                     self.record(T + unit * state.later_mass, max_S, trace, key.dropped_mask)
                     delayed_S = [s + unit * count for s, count in zip(S, counts, strict=True)]
-                    self.record(T, max(delayed_S), trace, None)
+                    self.record(T, max(delayed_S), trace, dropped_mask=None)
                     if not state.reached:
                         continue
                     idle_limit = max_S * (1.0 - _IDLE_MARGIN)
@@ -431,7 +431,7 @@ class LevelSearch:
                     free_chains[place] = _Chains(share - avoided_share, longest_share, mu)
             if not self._is_above_stairs(T, charged_S, k, free_chains):
                 self._choose_members(expansion, i + 1, members, T, charged_S, free_chains)
-        self._choose_members(expansion, i + 1, (*members, element), T, S, chains)
+        self._choose_members(expansion, i + 1, members=(*members, element), T=T, S=S, chains=chains)
 
     def _settle(
         self,

@@ -268,7 +268,9 @@ class ModuloModel:
             delta = cp.Parameter(name="delta", nonneg=True)
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
             shifted_f = f[shift_positions(self.sizes, mu)]
-            rows += self._privacy_rows(cp, f, shifted_f, exp_epsilon[group], delta, k)
+            rows += self._privacy_rows(
+                cp, f, shifted_f, e=exp_epsilon[group], delta=delta, shift_number=k
+            )
         if self.constraints is not None:
             rows += self.constraints(f)
         if self.minimise == "delta":

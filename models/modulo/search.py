@@ -216,7 +216,7 @@ class PatternSearch:
 
     def __post_init__(self) -> None:
         self.element_count = self.relaxation.program.parameters.get("most", (0,))[0]
-        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, None, np.inf)
+        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, x=None, bound=np.inf)
         self.ended_bound = np.inf
         self.failed_nodes = 0
         self.gains = np.zeros((2, self.relaxation.y.size))
@@ -310,7 +310,7 @@ class PatternSearch:
     def solve_root(self) -> _Node | None:
         """Solve the node in which nothing is decided. Returns None if it is infeasible."""
         free = np.full(self.relaxation.y.size, FREE, dtype=np.int8)
-        return self.solve_node(free, np.zeros(self.element_count, dtype=bool), None)
+        return self.solve_node(free, np.zeros(self.element_count, dtype=bool), parent=None)
 
     def split_node(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
         """Return the children of a node as patterns, and whether only one pair is decided.

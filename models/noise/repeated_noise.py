@@ -368,7 +368,7 @@ def optimise_losses(
         # The finest grid spans the sums that can occur, if they are few.
         reach = min(max_sum, (1 + trust) * _LIMITS.stretch * runs * float(best.max()))
         composed_delta = ComposedDelta(runs, epsilon, reach, search_points)
-        improved_losses = _improve(composed_delta, delta, loss, best, trust)
+        improved_losses = _improve(composed_delta, delta, loss, privacy_losses=best, trust=trust)
         candidate = _stretch_to_delta(composed_delta, delta, improved_losses)
         candidate_loss = mean_loss(candidate)
         gain = 1 - candidate_loss / best_loss
@@ -406,7 +406,7 @@ def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
         return composed_delta(losses_with_end(end)) <= delta
 
     max_end = math.log(10 * runs / delta) / share + 8.0
-    return losses_with_end(bisect(is_private, 0.0, max_end, tolerance=1e-7)[1])
+    return losses_with_end(bisect(is_private, low=0.0, high=max_end, tolerance=1e-7)[1])
 
 
 def _start_shapes(runs: int) -> list[tuple[float, float]]:

@@ -104,7 +104,7 @@ def error_rate_bounds(
     """
     question = build_question(sizes, shifts, is_directed, epsilon, delta, requires)
     if loss != "error-rate":
-        return ErrorRateBounds(None, None)
+        return ErrorRateBounds(lower=None, upper=None)
     statements = []
     for statement in chain.from_iterable(oracle(question) for oracle in ORACLES):
         if statement.kind == "optimum":

@@ -267,7 +267,14 @@ def optimal_bins(
         starts = least_starts
         values = new_values
     bound = min(bound, objective)
-    return Bins(starts, values, objective, bound - _SUM_ROUNDING * abs(bound), rounds, steps)
+    return Bins(
+        starts,
+        values,
+        objective,
+        bound=bound - _SUM_ROUNDING * abs(bound),
+        rounds=rounds,
+        steps=steps,
+    )
 
 
 def _build_partition_problem(
@@ -340,7 +347,9 @@ def printed_bins(
     starts, partition_value = best_partition(interval_losses(y, p, epsilon, loss), q)
     objective, values = evaluate_partition(y, p, epsilon, loss, starts)
     steps = k * (k + 1) * (2 * k + 1) // 6  # This is Σ i²: i² pairs (r, j) for each i.
-    return Bins(starts, values, objective, min(partition_value, objective), 0, steps)
+    return Bins(
+        starts, values, objective, bound=min(partition_value, objective), rounds=0, steps=steps
+    )
 
 
 def best_partition(losses: Vector, q: float) -> tuple[Integers, float]:

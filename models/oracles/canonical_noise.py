@@ -55,7 +55,7 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
         return max(lines)
 
     # The first tail is the fixed point f(c) = c. It is unique, since f falls.
-    tail, _ = bisect(lambda c: next_tail(1 - c) <= c, 0.0, 0.5)
+    tail, _ = bisect(is_above=lambda c: next_tail(1 - c) <= c, low=0.0, high=0.5)
     # The mean of an even loss is loss(0) + Σ_k Pr[|η| > k] (loss(k + 1) - loss(k)).
     mean_loss = loss(0)
     for k in range(_MAX_TERMS):

@@ -312,7 +312,11 @@ def _iterate_splits(grid: Grid, delta: float) -> Iterator[_Split]:
     bound = cut_values(total_at_zero - sigma_weight * sigma, sigma + edge * a**rows, delta)
     for k in np.argsort(-bound, kind="stable"):
         yield _Split(
-            int(deep_count[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])
+            int(deep_count[k]),
+            int(tall_deep[k]),
+            edge=int(edge[k]),
+            bound=float(bound[k]),
+            target=float(target[k]),
         )
 
 
@@ -415,5 +419,5 @@ def best_column_cut(
         cuts, bound = _search_cuts(grid, delta)
     index, mass = best_cut(cuts.totals, cuts.broken_weights, grid.total, delta)
     if index is None:
-        return ColumnCut(mass, None, 0.0, bound)
+        return ColumnCut(mass, vector=None, broken_weight=0.0, bound=bound)
     return ColumnCut(mass, cuts.vectors[index], float(cuts.broken_weights[index]), bound)

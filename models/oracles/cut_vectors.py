@@ -219,8 +219,8 @@ def grouped_cuts(grid: Grid) -> Cuts | None:
     mu_bar = grid.mu_bar
     if grid.grouped_count > min(MAX_VECTORS, MAX_LOOKUPS // mu_bar**2):
         return None
-    tall_vectors = _non_increasing_vectors(grid.tall_columns, 2, grid.rows + 2)
-    short_vectors = _non_increasing_vectors(mu_bar - grid.tall_columns, 2, grid.rows + 1)
+    tall_vectors = _non_increasing_vectors(grid.tall_columns, low=2, high=grid.rows + 2)
+    short_vectors = _non_increasing_vectors(mu_bar - grid.tall_columns, low=2, high=grid.rows + 1)
     tall_part = np.repeat(tall_vectors, len(short_vectors), axis=0)
     short_part = np.tile(short_vectors, (len(tall_vectors), 1))
     vectors = np.hstack([tall_part, short_part])

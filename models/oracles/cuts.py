@@ -210,7 +210,7 @@ def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelC
     level_counts = np.bincount(hops[hops >= 0], minlength=last_level + 1)
     totals = 1.0 + np.concatenate([[0.0], np.cumsum((level_counts * powers)[1:])])
     broken_weights = leaving_counts * powers
-    return LevelCuts(hops, weights, totals[:-1], broken_weights[:-1], float(totals[-1]))
+    return LevelCuts(hops, weights, totals[:-1], broken_weights[:-1], total=float(totals[-1]))
 
 
 def best_level_cut(
@@ -252,4 +252,4 @@ def state_level_cut(question: Question) -> Iterator[ClosedForm]:
             "Any shifts, one ε: smaller masses beyond the hop level L break constraints only on "
             "level L, with mass at most δ. Feasible, not proven optimal."
         )
-        yield ClosedForm("level cut", error, pmf, "upper bound", proof)
+        yield ClosedForm("level cut", error, pmf, kind="upper bound", proof=proof)

@@ -164,7 +164,7 @@ def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     distance = np.full(sizes, infinity, dtype=np.int32 if fits_int32 else np.int64)
     distance[(0,) * len(sizes)] = 0
     for shift in shifts:
-        _relax(distance, shift, 1)
+        _relax(distance, shift, length=1)
     hops = np.where(distance < infinity, distance, UNREACHABLE).astype(np.int64).reshape(-1)
     hops.setflags(write=False)
     return hops
@@ -209,8 +209,8 @@ def dp_law(question: Question) -> ClosedForm:
     pmf[0] += delta
     error_rate = (1.0 - delta) * (weight_sum / (1.0 + weight_sum))
     if delta == 0.0:
-        return ClosedForm("hop law", error_rate, pmf, "optimum", _HOP_PROOF)
-    return ClosedForm("hockey-stick law", error_rate, pmf, "optimum", _TREE_PROOF)
+        return ClosedForm("hop law", error_rate, pmf, kind="optimum", proof=_HOP_PROOF)
+    return ClosedForm("hockey-stick law", error_rate, pmf, kind="optimum", proof=_TREE_PROOF)
 
 
 def state_dp_law(question: Question) -> Iterator[ClosedForm]:

@@ -94,7 +94,11 @@ def search_levels(
     if not is_close(1.0 - answer.best.value, 1.0 - feasible_form.value):
         f = answer.best.pmf
         best_form = ClosedForm(
-            "level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem."
+            "level search",
+            float(f[1:].sum()),
+            pmf=f,
+            kind="upper bound",
+            proof="Feasible by the level theorem.",
         )
     if answer.is_proven:
         return replace(best_form, kind="optimum", proof=PROOF)

@@ -120,7 +120,7 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
         lower = mass * decay * _xi(epsilon, j) if h else 0.0
         # The factor is (37b) at the end of a segment, else (37a).
         factor = math.exp(epsilon) if is_last_of_segment else _xi(epsilon, j + 1)
-        stairs.append(Staircase(h, j, lengths, mass, lower, mass * decay * factor))
+        stairs.append(Staircase(h, j, lengths, mass, lower, upper=mass * decay * factor))
     return stairs
 
 

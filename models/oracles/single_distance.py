@@ -84,8 +84,10 @@ def single_distance_law(
     pmf = np.zeros(math.prod(sizes))
     pmf[shift_multiples(sizes, shift)] = masses
     if both_ways:
-        return ClosedForm("symmetric single distance", error, pmf, "optimum", _BOTH_WAYS_PROOF)
-    return ClosedForm("Theorem 2", error, pmf, "optimum", _ONE_WAY_PROOF)
+        return ClosedForm(
+            "symmetric single distance", error, pmf, kind="optimum", proof=_BOTH_WAYS_PROOF
+        )
+    return ClosedForm("Theorem 2", error, pmf, kind="optimum", proof=_ONE_WAY_PROOF)
 
 
 def level_curve(

@@ -117,13 +117,13 @@ class EntrywiseProgram:
         low, high = np.array(self._sides).T
         data = Data(
             self.c,
-            0.0,
-            replace_entries(pattern, entries),
-            low,
-            high,
-            self.lower,
-            self.upper,
-            np.zeros(column_count, dtype=bool),
+            offset=0.0,
+            A=replace_entries(pattern, entries),
+            row_lower=low,
+            row_upper=high,
+            lower=self.lower,
+            upper=self.upper,
+            integrality=np.zeros(column_count, dtype=bool),
         )
         return Program(name, data, scale=scale)
 

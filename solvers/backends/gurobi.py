@@ -162,9 +162,19 @@ class _GurobiSession(Session):
             slack = self._slack_columns[positions]
             has_slack = slack >= 0
             sides = _right_sides(self._row_kinds[positions], low, high)
-            _set_attribute(model, "LB", columns, slack[has_slack], low[has_slack])
-            _set_attribute(model, "UB", columns, slack[has_slack], high[has_slack])
-            _set_attribute(model, "RHS", self._rows, positions[~has_slack], sides[~has_slack])
+            _set_attribute(
+                model, "LB", handles=columns, positions=slack[has_slack], values=low[has_slack]
+            )
+            _set_attribute(
+                model, "UB", handles=columns, positions=slack[has_slack], values=high[has_slack]
+            )
+            _set_attribute(
+                model,
+                "RHS",
+                handles=self._rows,
+                positions=positions[~has_slack],
+                values=sides[~has_slack],
+            )
         if change.coefficients is not None:
             rows, entry_columns, values = change.coefficients
             entries = zip(rows.tolist(), entry_columns.tolist(), values.tolist(), strict=True)
@@ -176,8 +186,8 @@ class _GurobiSession(Session):
             model.setAttr("ObjCon", change.offset)
         if change.columns is not None:
             positions, low, high = change.columns
-            _set_attribute(model, "LB", columns, positions, low)
-            _set_attribute(model, "UB", columns, positions, high)
+            _set_attribute(model, "LB", handles=columns, positions=positions, values=low)
+            _set_attribute(model, "UB", handles=columns, positions=positions, values=high)
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:

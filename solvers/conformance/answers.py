@@ -44,8 +44,8 @@ class AnswerClauses(Contract):
         solution = self.solve(instances.make_triangle())
         require_optimal(solution)
         require_equal("point", solution.point, PointStatus.FEASIBLE)
-        require_close("x", solution["x"], [1, 1], self.accuracy)
-        require_close("objective", solution.objective, 3, self.accuracy)
+        require_close("x", solution["x"], [1, 1], tolerance=self.accuracy)
+        require_close("objective", solution.objective, 3, tolerance=self.accuracy)
         _require_small_residuals(solution, self.accuracy)
         require_equal("start", solution.start, Start.COLD)
         require(
@@ -65,9 +65,9 @@ class AnswerClauses(Contract):
         """Solve a program with rows and columns of every kind."""
         solution = self.solve(instances.make_mixed_program())
         require_optimal(solution)
-        require_close("objective", solution.objective, 0.25, self.accuracy)
-        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], 10 * self.accuracy)
-        require_close("the fixed column", solution["x"][2], 0.5, self.accuracy)
+        require_close("objective", solution.objective, 0.25, tolerance=self.accuracy)
+        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], tolerance=10 * self.accuracy)
+        require_close("the fixed column", solution["x"][2], 0.5, tolerance=self.accuracy)
 
     @clause("answers")
     def test_empty_lp(self) -> None:
@@ -153,8 +153,8 @@ class AnswerClauses(Contract):
         solution = self.solve(instances.make_triangle())
         require_equal("dual", solution.dual, PointStatus.FEASIBLE)
         require_close("row_dual", solution.row_dual, [-1 / 3, -1 / 3], self.accuracy)
-        require_close("reduced_cost", solution.reduced_cost, [0, 0], self.accuracy)
-        require_close("bound", solution.bound, 3, 10 * self.accuracy)
+        require_close("reduced_cost", solution.reduced_cost, [0, 0], tolerance=self.accuracy)
+        require_close("bound", solution.bound, 3, tolerance=10 * self.accuracy)
 
     @clause("duals", "lp", "duals")
     def test_duals_are_slopes(self) -> None:
@@ -197,7 +197,7 @@ class AnswerClauses(Contract):
         for seed in _RANDOM_SEEDS:
             solution = self.solve(instances.make_random_lp(seed=seed))
             require_close("bound", solution.bound, solution.objective, 10 * self.accuracy)
-            require_close("gap", solution.gap, 0, 10 * self.accuracy)
+            require_close("gap", solution.gap, 0, tolerance=10 * self.accuracy)
         mixed = self.solve(instances.make_mixed_program())
         require_close("bound", mixed.bound, mixed.objective, 10 * self.accuracy)
 
@@ -209,7 +209,7 @@ class AnswerClauses(Contract):
         """
         solution = self.solve(instances.make_triangle())
         require_optimal(solution)
-        require_close("bound", solution.bound, 3, 10 * self.accuracy)
+        require_close("bound", solution.bound, 3, tolerance=10 * self.accuracy)
         has_duals = self.capabilities().duals
         require(
             (solution.native_bound is None) == has_duals,
@@ -239,9 +239,9 @@ class IntegerClauses(Contract):
         """Return the optimum of a knapsack with a bound that proves it, and no duals."""
         solution = self.solve(instances.make_knapsack())
         require_optimal(solution)
-        require_close("objective", solution.objective, -41, 1e-6)
-        require_close("bound", solution.bound, -41, 1e-6)
-        require_close("gap", solution.gap, 0, 1e-6)
+        require_close("objective", solution.objective, -41, tolerance=1e-6)
+        require_close("bound", solution.bound, -41, tolerance=1e-6)
+        require_close("gap", solution.gap, 0, tolerance=1e-6)
         _require_small_residuals(solution, 1e-6)
         require(solution.row_dual is None, f"row_dual must be None. Got {solution.row_dual}.")
         require(
@@ -262,7 +262,7 @@ class IntegerClauses(Contract):
             return
         solution = self.solve(program)
         require_optimal(solution)
-        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], 1e-6)
+        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], tolerance=1e-6)
 
     @clause("integers", "milp")
     def test_milp_with_a_constant_cost(self) -> None:
@@ -272,8 +272,8 @@ class IntegerClauses(Contract):
             base.c, base.A.toarray(), -INF, 47, upper=1, integer=True, offset=100
         )
         solution = self.solve(program)
-        require_close("objective", solution.objective, 59, 1e-6)
-        require_close("bound", solution.bound, 59, 1e-6)
+        require_close("objective", solution.objective, 59, tolerance=1e-6)
+        require_close("bound", solution.bound, 59, tolerance=1e-6)
 
     @clause("integers", "milp")
     def test_fractional_bounds_of_integers(self) -> None:
@@ -291,11 +291,11 @@ class IntegerClauses(Contract):
         )
         solution = self.solve(program)
         require_optimal(solution)
-        require_close("x", solution["x"], [0, 2], 1e-6)
-        require_close("bound", solution.bound, -1.8, 1e-6)
+        require_close("x", solution["x"], [0, 2], tolerance=1e-6)
+        require_close("bound", solution.bound, -1.8, tolerance=1e-6)
         # A bound that is 3 up to rounding admits 3.
         almost_three = instances.make_program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
-        require_close("objective", self.solve(almost_three).objective, -3, 1e-6)
+        require_close("objective", self.solve(almost_three).objective, -3, tolerance=1e-6)
         # No integer lies between 1.25 and 1.75.
         no_integer = instances.make_program([-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True)
         require_equal("termination", self.solve(no_integer).termination, Termination.INFEASIBLE)
@@ -318,7 +318,7 @@ class IntegerClauses(Contract):
         )
         solution = self.solve(program)
         require_optimal(solution)
-        require_close("objective", solution.objective, 0, 1e-6)
+        require_close("objective", solution.objective, 0, tolerance=1e-6)
 
     @clause("integers", "milp")
     def test_large_integers(self) -> None:
@@ -336,13 +336,13 @@ class IntegerClauses(Contract):
             require_equal("bound", solution.bound, None)
             require(solution.notes, "notes must say how far the solver searches.")
         else:
-            require_close("objective", solution.objective, -4e7, 40)
+            require_close("objective", solution.objective, -4e7, tolerance=40)
         rows = [[1.0, 1.0], [1.0, -1.0]]
         # Only the rows limit these columns.
         no_bounds = instances.make_program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
         solution = self.solve(no_bounds)
         if not is_limited:
-            require_close("objective", solution.objective, -5, 1e-6)
+            require_close("objective", solution.objective, -5, tolerance=1e-6)
 
     @clause("integers")
     def test_empty_milp(self) -> None:
@@ -400,8 +400,8 @@ class IntegerClauses(Contract):
         optimum = [1, 1] if is_integer_only else [1, 1.25]
         solution = self.solve(program)
         require_optimal(solution)
-        require_close("x", solution.x, optimum, 1e-6)
-        require_close("bound", solution.bound, -optimum[0] - 3 * optimum[1], 1e-6)
+        require_close("x", solution.x, optimum, tolerance=1e-6)
+        require_close("bound", solution.bound, -optimum[0] - 3 * optimum[1], tolerance=1e-6)
 
 
 def _require_small_residuals(solution: Solution, tolerance: float) -> None:
@@ -417,8 +417,8 @@ def _require_empty_programs_solved(contract: Contract, *, integer: bool) -> None
     no_rows = instances.make_program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
     solution = contract.solve(no_rows)
     require_optimal(solution)
-    require_close("x", solution["x"], [3, 3], tolerance)
+    require_close("x", solution["x"], [3, 3], tolerance=tolerance)
     empty_row = instances.make_program([-1], [[0]], -1, 1, upper=3, integer=integer)
-    require_close("x", contract.solve(empty_row)["x"], [3], tolerance)
+    require_close("x", contract.solve(empty_row)["x"], [3], tolerance=tolerance)
     impossible = contract.solve(instances.make_program([-1], [[0]], 1, 2, upper=3, integer=integer))
     require_equal("termination", impossible.termination, Termination.INFEASIBLE)

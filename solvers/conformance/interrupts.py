@@ -37,7 +37,7 @@ class InterruptClauses(Contract):
     @clause("interrupts", "milp")
     def test_interrupt_milp(self) -> None:
         """Answer INTERRUPTED at once, with an incumbent, when an integer program is interrupted."""
-        for answer in self._interrupt("milp", 30, {}):
+        for answer in self._interrupt("milp", size=30, native={}):
             require_equal("termination", answer["termination"], "interrupted")
             is_incumbent = answer["bound"] < answer["objective"] < 0 and answer["residual"] < 1e-6
             require(

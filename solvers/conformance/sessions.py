@@ -107,7 +107,16 @@ class SessionClauses(Contract):
             high = np.where(rng.random(6) < 0.3, INF, 1 + rng.random(6))
             limit = A.sum(axis=1) * (0.5 + rng.random())
             cost = rng.uniform(-1, 1, 6) - 0.1 * k
-            data = Data(cost, float(k), A, np.full(8, -INF), limit, low, high, np.zeros(6, bool))
+            data = Data(
+                cost,
+                float(k),
+                A,
+                row_lower=np.full(8, -INF),
+                row_upper=limit,
+                lower=low,
+                upper=high,
+                integrality=np.zeros(6, bool),
+            )
             return Program(f"plain {k}", data)
 
         with self.solver().open(make_program(0)) as session:
@@ -150,7 +159,7 @@ class SessionClauses(Contract):
                 if cold.x is not None:
                     is_same = again.x is not None and np.array_equal(again.x, cold.x)
                     require(is_same, f"x must be {cold.x}. Got {again.x}.")
-                    require_close("bound", again.bound, again.objective, 1e-6)
+                    require_close("bound", again.bound, again.objective, tolerance=1e-6)
 
     @clause("parameters", "lp")
     def test_maximisation(self) -> None:
@@ -169,10 +178,12 @@ class SessionClauses(Contract):
             compile_program(cp.Problem(cp.Maximize(cp.sum(x) + 5), rows))
         ) as session:
             solution = session.solve({"limit": 3.0})
-            require_close("objective", solution.objective, 7, self.accuracy)
-            require_close("objective", session.solve({"limit": 3.3}).objective, 7.1, self.accuracy)
+            require_close("objective", solution.objective, 7, tolerance=self.accuracy)
+            require_close(
+                "objective", session.solve({"limit": 3.3}).objective, 7.1, tolerance=self.accuracy
+            )
         if self.capabilities().duals:
-            require_close("bound", solution.bound, 7, 10 * self.accuracy)
+            require_close("bound", solution.bound, 7, tolerance=10 * self.accuracy)
             require_close("row_dual", solution.row_dual, [-1 / 3, -1 / 3], 10 * self.accuracy)
 
     @clause("parameters", "lp")
@@ -214,11 +225,15 @@ class SessionClauses(Contract):
                     require_close("objective", solution.objective, optimum, self.accuracy)
         free = instances.make_program([0.0, 0.0], [[1.0, -1.0]], -INF, 1.0)
         with self.solver().open(instances.add_parameters(free, c=("cost", 0))) as session:
-            require_close("objective", session.solve({"cost": 1.0}).objective, 0, self.accuracy)
+            require_close(
+                "objective", session.solve({"cost": 1.0}).objective, 0, tolerance=self.accuracy
+            )
             require_equal(
                 "termination", session.solve({"cost": -1.0}).termination, Termination.UNBOUNDED
             )
-            require_close("objective", session.solve({"cost": 1.0}).objective, 0, self.accuracy)
+            require_close(
+                "objective", session.solve({"cost": 1.0}).objective, 0, tolerance=self.accuracy
+            )
 
     @clause("parameters", "milp")
     def test_bounds_of_integers_move(self) -> None:
@@ -227,7 +242,9 @@ class SessionClauses(Contract):
         with self.solver().open(instances.add_parameters(base, upper=("end", 0))) as session:
             for end, optimum in ((3.5, -3), (3.999, -3), (4.0, -4), (40.0, -6), (0.5, 0)):
                 objective = session.solve({"end": end}).objective
-                require_close(f"the objective at upper bound {end}", objective, optimum, 1e-6)
+                require_close(
+                    f"the objective at upper bound {end}", objective, optimum, tolerance=1e-6
+                )
 
     @clause("parameters", "lp", "hot_start")
     def test_basis_start(self) -> None:
@@ -280,7 +297,7 @@ class SessionClauses(Contract):
                     crossed.solve({"number": 0.0})
                     with require_refusal(InvalidProgram, "crossed"):
                         crossed.solve({"number": -2.0}, start=start)
-            require_close("objective", session.solve({"number": 0.0}).objective, -2, 1e-2)
+            require_close("objective", session.solve({"number": 0.0}).objective, -2, tolerance=1e-2)
 
     @clause("numbers")
     def test_constant_nan_is_refused(self) -> None:
@@ -365,7 +382,7 @@ class SessionClauses(Contract):
             SolverError, f"the session of triangle by {re.escape(self.label)} is closed"
         ):
             session.solve()
-        require_close("x", solution["x"], [1, 1], 1e-2)
+        require_close("x", solution["x"], [1, 1], tolerance=1e-2)
 
     @clause("sessions", "lp")
     def test_sessions_do_not_disturb_each_other(self) -> None:
@@ -375,8 +392,8 @@ class SessionClauses(Contract):
             self.solver().open(instances.make_mixed_program()) as second,
         ):
             for _ in range(2):
-                require_close("objective", first.solve().objective, 3, self.accuracy)
-                require_close("objective", second.solve().objective, 0.25, self.accuracy)
+                require_close("objective", first.solve().objective, 3, tolerance=self.accuracy)
+                require_close("objective", second.solve().objective, 0.25, tolerance=self.accuracy)
 
     @clause("sessions")
     def test_a_native_exception_is_an_answer_or_an_error_of_ours(self) -> None:
@@ -402,7 +419,7 @@ class SessionClauses(Contract):
 
 def _require_no_more_work(solution: Solution, first: Solution) -> None:
     """Require the objective of a first solution, in at most as many iterations."""
-    require_close("objective", solution.objective, first.objective, 1e-9)
+    require_close("objective", solution.objective, first.objective, tolerance=1e-9)
     has_saved = solution.iterations is not None and first.iterations is not None
     is_no_slower = has_saved and (solution.iterations or 0) <= (first.iterations or 0)
     require(

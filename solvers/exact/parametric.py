@@ -469,10 +469,10 @@ class ParametricProgram:
         return Vertex(
             basis,
             tuple(point[j] for j in range(len(self.cost))),
-            tuple(multipliers.get(i, zero) for i in range(len(self.rows))),
-            value,
-            _unique_conditions(self._list_primal_conditions(basis, point)),
-            _unique_conditions(self._list_dual_conditions(basis, multipliers)),
+            multipliers=tuple(multipliers.get(i, zero) for i in range(len(self.rows))),
+            value=value,
+            primal_conditions=_unique_conditions(self._list_primal_conditions(basis, point)),
+            dual_conditions=_unique_conditions(self._list_dual_conditions(basis, multipliers)),
         )
 
     def _solve_point(self, basis: Basis, tight_rows: Sequence[int]) -> dict[int, Affine]:

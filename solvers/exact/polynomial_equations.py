@@ -78,7 +78,9 @@ def solve_affine_system(
         for k in row:
             rows_by_unknown[k].discard(i)
         for k in rows_by_unknown.pop(j):
-            open_equations[k] = _eliminate(open_equations[k], pivot_equation, j, k, rows_by_unknown)
+            open_equations[k] = _eliminate(
+                open_equations[k], pivot_equation, j, i=k, rows_by_unknown=rows_by_unknown
+            )
         eliminated.append((j, pivot_equation))
     # The unknowns of an eliminated equation, except its own, were eliminated after it.
     values: dict[int, Affine] = {}

@@ -234,7 +234,14 @@ class RationalLP:
         for k, value in used_values.items():
             numerators[k] = value.numerator * (common // value.denominator)
             floats[k] = value
-        return Entries(symbols.row, symbols.column, numerators[A], floats[A], numerators[c], common)
+        return Entries(
+            symbols.row,
+            symbols.column,
+            value=numerators[A],
+            floats=floats[A],
+            cost=numerators[c],
+            common=common,
+        )
 
     @classmethod
     def from_data(cls, data: Data, bits: int = _DEFAULT_BITS) -> RationalLP:

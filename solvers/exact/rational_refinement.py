@@ -289,7 +289,7 @@ class _Refinement:
         i = row_position[entries.row[is_inside]]
         j = column_position[entries.column[is_inside]]
         factors = _Factors(i, j, entries.floats[is_inside], tight_rows.size)
-        return _System(i, j, entries.value[is_inside], tight_rows.size, factors)
+        return _System(i, j, a=entries.value[is_inside], size=tight_rows.size, factors=factors)
 
     def solve_near_basis(self, basis: Any) -> RationalPoint | None:
         """Refine a basis and the bases of its corrections until one is proven optimal.
@@ -478,7 +478,12 @@ class _System:
     def transpose(self) -> _System:
         """Return the transposed system, with the same factors."""
         return _System(
-            self.j, self.i, self.a, self.size, self.factors, not self.has_transposed_factors
+            self.j,
+            self.i,
+            self.a,
+            self.size,
+            self.factors,
+            has_transposed_factors=not self.has_transposed_factors,
         )
 
     def solve(self, right_sides: Integers, S: int, max_residual_bits: int) -> Integers | None:
