@@ -84,7 +84,7 @@ class ClaimedBounds:
         if levels is None:
             return None
         low, high, requirement_at = levels
-        return LevelRange(low, high, lambda level: to_model_bound(requirement_at(level)))
+        return LevelRange(low, high, bound_at=lambda level: to_model_bound(requirement_at(level)))
 
     def add_violated(self, p: Vector, q: Vector) -> Iterable[Bound]:
         """Return the bounds that two laws violate, and add new ones to the list.

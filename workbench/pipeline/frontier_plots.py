@@ -264,7 +264,9 @@ def draw_panels(
         if panel is not None:
             column = rows[panel.column]
             panel_rows = rows[(column == value) | column.isna()]
-        lines = _list_panel_lines(panel_rows, x_quantity.column, y_quantity.column, series, by)
+        lines = _list_panel_lines(
+            panel_rows, x_quantity.column, y=y_quantity.column, series=series, by=by
+        )
         if k == 0:
             lines += _list_legend_entries(points, pieces, x_quantity, y_quantity)
         axis_rows = panel_rows

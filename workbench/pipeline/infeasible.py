@@ -310,7 +310,7 @@ def _explain_epsilon(request: Any, solve_with: SolveWith, max_epsilon: int) -> s
         return is_feasible({shift: e * Fraction(factor) for shift, e in epsilon.items()})
 
     max_factor = max_epsilon / float(max(epsilon.values()))
-    outcome = find_least_feasible(is_factor_feasible, 1.0, max_factor)
+    outcome = find_least_feasible(is_factor_feasible, start=1.0, limit=max_factor)
     return _format_outcome(
         "factor for every epsilon", outcome, f"No epsilons up to {max_epsilon} are feasible"
     )

@@ -140,7 +140,7 @@ def fit_laws(
     if name == "staircase":
         if reach == 1:
             raise NotApplicable("for neighbours one step apart it equals geometric noise")
-        return _list_staircases(reach, epsilon, 1, reach)
+        return _list_staircases(reach, epsilon, low=1, high=reach)
     if name == "geometric":
         if not (measure.has_delta and allows_post_processing):
             delta = Fraction(0)
@@ -250,7 +250,9 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
             half_weights = np.power(alpha, eta, dtype=np.float64)
             return _hockey_stick_at_shift(half_weights, reach, epsilon) <= delta
 
-        _, least_alpha = bisect(is_private, 0.0, float(pure_alpha), max_steps=_MAX_BISECTIONS)
+        _, least_alpha = bisect(
+            is_private, low=0.0, high=float(pure_alpha), max_steps=_MAX_BISECTIONS
+        )
         # The rational approximation of a small α has as many digits as that of a large one.
         denominator = math.ceil(_ALPHA_DENOMINATOR / min(1.0, least_alpha))
         alphas = []
@@ -258,11 +260,15 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
             alpha = Fraction(least_alpha * (1 + slack)).limit_denominator(denominator)
             alphas.append(min(pure_alpha, alpha))
         alphas.append(pure_alpha)
-    laws = ((IntegerLaw(0, [1], 1, alpha), float(alpha)) for alpha in alphas)
+    laws = (
+        (IntegerLaw(first=0, weights=[1], period=1, ratio=alpha), float(alpha)) for alpha in alphas
+    )
     notion = "pure"
     if delta:
         notion = "dp"
-    return _find_first_private(laws, "α", reach, notion, {"epsilon": epsilon, "delta": delta})
+    return _find_first_private(
+        laws, "α", reach, notion, budget={"epsilon": epsilon, "delta": delta}
+    )
 
 
 def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -299,7 +305,9 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
 
     # The next ends are tried too, as the first one was found in floating point.
     laws = ((make_law(end), float(end)) for end in range(first_end, first_end + 3))
-    return _find_first_private(laws, "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
+    return _find_first_private(
+        laws, "A", reach, notion="dp", budget={"epsilon": epsilon, "delta": delta}
+    )
 
 
 def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -334,7 +342,9 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
             radius, law = discrete_gaussian(variance)
             yield IntegerLaw(-radius, law), float(variance)
 
-    return _find_first_private(list_laws(), "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
+    return _find_first_private(
+        list_laws(), "σ²", reach, notion="dp", budget={"epsilon": epsilon, "delta": delta}
+    )
 
 
 def _list_staircases(reach: int, epsilon: Fraction, low: int, high: int) -> list[FittedLaw]:
@@ -347,7 +357,9 @@ def _list_staircases(reach: int, epsilon: Fraction, low: int, high: int) -> list
     fits = []
     for step in inner_steps:
         law = build_staircase_law(ratio, reach, step)
-        fits.append(_make_fitted_law(law, "r", step, reach, "pure", budget))
+        fits.append(
+            _make_fitted_law(law, "r", value=step, reach=reach, notion="pure", budget=budget)
+        )
     return fits
 
 

@@ -187,7 +187,9 @@ def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
         raise InvalidRequest(str(error)) from None
     if named_loss.kind == "error-rate":
         errors = [[int(x != o) for o in question.outputs] for x in question.inputs]
-        return LossTable(named_loss.name, np.array(errors, dtype=object), 1, named_loss)
+        return LossTable(
+            named_loss.name, np.array(errors, dtype=object), unit=1, named_loss=named_loss
+        )
     if question.numbers is None:
         names = "error-rate"
         if question.is_planar:

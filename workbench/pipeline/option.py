@@ -492,8 +492,8 @@ def make_check_option(*checks: str) -> Option:
 CERTIFY = Option(
     "certify",
     read_flag,
-    True,
-    "True: return a certified mechanism. False: return the solver's mechanism.",
+    default=True,
+    help="True: return a certified mechanism. False: return the solver's mechanism.",
     kind=bool,
     places=PYTHON_ONLY,
 )
@@ -549,7 +549,7 @@ SOLVER_OPTIONS: dict[str, Reader] = {
     "gap": lambda value, name: float(read_nonnegative(value, name)),
     "node_limit": integer_reader(0, 10**9),
     "iteration_limit": integer_reader(0, 10**9),
-    "threads": integer_reader(1, 1024),
+    "threads": integer_reader(minimum=1, maximum=1024),
     "seed": integer_reader(0, 2**31 - 1),
     "feasibility_tolerance": _read_tolerance,
     "dual_feasibility_tolerance": _read_tolerance,
@@ -573,8 +573,8 @@ PROGRESS = Option(
 SOLVING = (make_check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
 RUNS = Option(
     "runs",
-    integer_reader(1, 1024),
-    1,
-    "Number of runs that share the budget, for --notion dp.",
+    integer_reader(minimum=1, maximum=1024),
+    default=1,
+    help="Number of runs that share the budget, for --notion dp.",
     kind=int,
 )

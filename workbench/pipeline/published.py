@@ -235,7 +235,7 @@ class Baseline:
             self.name,
             package,
             partial(_audit_baseline, family, self, package),
-            lambda request: request.aim.runs == 1,  # The audit is of one run.
+            serves=lambda request: request.aim.runs == 1,  # The audit is of one run.
             any_budget=True,
             fixed={"package": package},
             package=package,
@@ -329,15 +329,21 @@ def _audit_baseline(
         mechanism = baseline.build(request)
         related = family.relate_mechanism(request, mechanism)
         if satisfies_claim(related, request.audited_claim.adapt_to(related)):
-            return Reference(family.compute_loss(request, mechanism), True, related)
+            return Reference(
+                family.compute_loss(request, mechanism), is_certified=True, mechanism=related
+            )
         repaired = _repair_rounding(related, request.audited_claim)
         if repaired is None:
-            return Reference(family.compute_loss(request, mechanism), False, related)
+            return Reference(
+                family.compute_loss(request, mechanism), is_certified=False, mechanism=related
+            )
         note = (
             "Its rounded probabilities exceed the budget by rounding alone. The loss is that of "
             "the repaired mechanism. The repair moves less than 1e-9 of the probability."
         )
-        return Reference(family.compute_loss(request, repaired), True, repaired, note=note)
+        return Reference(
+            family.compute_loss(request, repaired), is_certified=True, mechanism=repaired, note=note
+        )
 
 
 def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:

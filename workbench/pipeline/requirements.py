@@ -200,7 +200,9 @@ def to_model_bound(requirement: Requirement) -> Bound:
         limit = nextafter(exp(float(requirement.exponent)), inf)
         return Bound(POWER_CONE, float(requirement.alpha), limit)
     if isinstance(requirement, RelativeEntropy):
-        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(requirement.limit), inf))
+        return Bound(
+            RELATIVE_ENTROPY, level=1.0, limit=nextafter(nearest_float(requirement.limit), inf)
+        )
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
     return must("notion", f"one that requires {kinds}", requirement.kind)
 

@@ -217,9 +217,9 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
         rows = align_entries(
             rows,
             inputs,
-            [*map(Fraction, question.values.tolist())],
-            "the rows of baseline",
-            "labels",
+            answers=[*map(Fraction, question.values.tolist())],
+            name="the rows of baseline",
+            points_name="labels",
         )
         if outputs is None and len(rows[0]) != question.k:
             rule = (
@@ -271,7 +271,9 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
             must("answers", rule, question)
         return Channel(_clamp_to_positions(law, question.k))
     if isinstance(question, Labels):
-        return _label_channel(question, None, Channel(_clamp_to_positions(law, question.k)))
+        return _label_channel(
+            question, outputs=None, channel=Channel(_clamp_to_positions(law, question.k))
+        )
     if isinstance(question, Quantization):
         must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
     if isinstance(question, ModuloNoise) and question.is_scalar:

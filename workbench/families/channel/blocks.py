@@ -79,7 +79,7 @@ def solve_by_blocks(request: ChannelRequest, support: Flags | None = None) -> Bl
     (first, second), ratios = _split_edges(edges)
     losses = request.scaled_losses.table.floats
     blocks = BlockProblem(
-        losses, request.prior_weights, first, second, ratios, float(delta), support
+        losses, request.prior_weights, first, second, ratios, delta=float(delta), is_stated=support
     )
     if extra is not None:
         blocks = replace(
@@ -262,7 +262,14 @@ def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) 
     upper[k * m :] = np.inf
     is_integer = np.zeros(size, dtype=bool)
     data = Data(
-        objective_row, 0.0, row_sums, np.ones(k), np.ones(k), np.zeros(size), upper, is_integer
+        objective_row,
+        offset=0.0,
+        A=row_sums,
+        row_lower=np.ones(k),
+        row_upper=np.ones(k),
+        lower=np.zeros(size),
+        upper=upper,
+        integrality=is_integer,
     )
     name = f"channel from {k} labels to {m} outputs, output by output"
     shift = float(scaled_losses.shift)

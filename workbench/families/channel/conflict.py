@@ -48,7 +48,7 @@ def raise_no_channel(
         solution,
         statement,
         "a channel that ignores its input is private",
-        lambda: _explain_channel_conflict(request, model, solve_with),
+        explain=lambda: _explain_channel_conflict(request, model, solve_with),
     )
 
 
@@ -86,7 +86,7 @@ def _explain_channel_conflict(
         data = program.data(model.values(epsilons, delta, max_loss))
         wish_rows = find_wish_rows(program, wishes)
         _, conflict = explain_conflict(
-            data, wish_rows, request.how.solver, options, program.scale, " on these outputs"
+            data, wish_rows, request.how.solver, options, program.scale, limits=" on these outputs"
         )
         largest_loss = float(request.losses.floats.max())
         return conflict + explain_sufficient_budgets(

@@ -235,7 +235,7 @@ class _ChannelFamily(Family):
         Option(
             "directed",
             read_flag,
-            False,
+            default=False,
             kind=bool,
             question=True,
             help="Protect only one order of each pair: bound the output probabilities at the "
@@ -268,7 +268,7 @@ class _ChannelFamily(Family):
         Option(
             "constraints",
             _read_constraints,
-            (),
+            default=(),
             kind=list,
             command="constraint",
             help="Constraint (repeatable): unbiased (the mean output is the answer), row-monotone "

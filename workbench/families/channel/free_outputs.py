@@ -41,13 +41,13 @@ class FreeOutputsProblem(ChannelProblem):
         ONE_OUTPUT_ROUTE,
         Route(
             "linear loss",
-            lambda problem: problem.why_not_table(),
-            lambda problem, programs, start: problem.answer_on_table(),
+            applies=lambda problem: problem.why_not_table(),
+            answer=lambda problem, programs, start: problem.answer_on_table(),
         ),
         Route(
             "search over outputs",
             applies_always,
-            lambda problem, programs, start: problem.answer_by_search(),
+            answer=lambda problem, programs, start: problem.answer_by_search(),
         ),
     )
 

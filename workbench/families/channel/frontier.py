@@ -25,15 +25,17 @@ _DASH_DOT_DOT_DOT = (0, (5, 1, 1, 1, 1, 1))
 # The colour and the line of every series of a plot.
 SERIES = {
     "channel": Series("best channel", 2),
-    "clamped geometric": Series("clamped geometric", 7, "-", width=3.0),
-    "randomized response": Series("randomized response", 5, "--"),
-    "clamped truncated geometric": Series("clamped truncated geometric", 4, _DASH_DOT_DOT_DOT),
-    "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, "--"),
-    "clamped staircase": Series("clamped staircase", 0, ":"),
-    "exponential": Series("exponential", 3, "-."),
-    "planar Laplace, remapped": Series("planar Laplace, remapped", 7, ":"),
-    "planar exponential": Series("planar exponential", 3, "-."),
-    "permute-and-flip": Series("permute-and-flip", 6, "-."),
+    "clamped geometric": Series("clamped geometric", colour=7, dash="-", width=3.0),
+    "randomized response": Series("randomized response", colour=5, dash="--"),
+    "clamped truncated geometric": Series(
+        "clamped truncated geometric", colour=4, dash=_DASH_DOT_DOT_DOT
+    ),
+    "clamped discrete Gaussian": Series("clamped discrete Gaussian", colour=1, dash="--"),
+    "clamped staircase": Series("clamped staircase", colour=0, dash=":"),
+    "exponential": Series("exponential", colour=3, dash="-."),
+    "planar Laplace, remapped": Series("planar Laplace, remapped", colour=7, dash=":"),
+    "planar exponential": Series("planar exponential", colour=3, dash="-."),
+    "permute-and-flip": Series("permute-and-flip", colour=6, dash="-."),
 }
 
 

@@ -256,7 +256,9 @@ def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     rows = np.full((question.k, m), other_integer, dtype=object)
     rows[np.arange(question.k), answer_columns] = answer_integer
     loss = compute_enclosed_loss(query, rows)
-    return Reference(loss, satisfies_claim(pair, claim), pair, "p", float(answer_mass))
+    return Reference(
+        loss, satisfies_claim(pair, claim), mechanism=pair, symbol="p", value=float(answer_mass)
+    )
 
 
 # What the letters in the notes of clamped noise mean. A step is the spacing of the answers' grid.

@@ -105,7 +105,9 @@ def _evaluate_planar_laplace(query: BudgetedQuery) -> Reference:
         for masses, place in zip(law.T, best_places.tolist(), strict=True):
             rows[:, place] += masses
     loss = compute_enclosed_loss(query, rows)
-    return Reference(loss, True, None, "epsilon", float(epsilon))
+    return Reference(
+        loss, is_certified=True, mechanism=None, symbol="epsilon", value=float(epsilon)
+    )
 
 
 def _find_noise_epsilon(query: BudgetedQuery, plane: Plane) -> Fraction:

@@ -513,12 +513,16 @@ class GivenMechanism(Problem):
 
     request: ChannelRequest
     routes = (
-        Route("given mechanism", applies_always, lambda problem, programs, start: problem.answer),
+        Route(
+            "given mechanism",
+            applies_always,
+            answer=lambda problem, programs, start: problem.answer,
+        ),
     )
 
     def __init__(self, request: ChannelRequest, mechanism: NearestOutputs) -> None:
         super().__init__(request)
-        self.answer = Answer(mechanism, None, None, "RR-on-Bins")
+        self.answer = Answer(mechanism, bound=None, solution=None, origin="RR-on-Bins")
         weights = cast(RangeQuery, request.question).weights
         mean_error, worst_error, _ = mechanism.errors(
             str(request.aim.loss), weights or (Fraction(1),)

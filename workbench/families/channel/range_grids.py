@@ -100,7 +100,7 @@ def is_quick(
         question.pairs is None and not request.claim.delta and not request.has_several_bounds
     )
     if request.how.method == BLOCK_METHOD or uses_blocks(request):
-        size = BlocksSize(question.k, question.m, None)
+        size = BlocksSize(question.k, question.m, pairs=None)
         if not is_compact:
             size = size._replace(pairs=question.neighbour_pairs)
         if request.claim.delta:

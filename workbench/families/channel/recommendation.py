@@ -119,9 +119,9 @@ def _make_best_channel(query: Query) -> Candidate:
     return Candidate.from_request(
         "best channel",
         note,
-        lambda: request,
-        query.time,
-        read_value,
+        request=lambda: request,
+        time=query.time,
+        read=read_value,
         contains=contained_classes,
         complexity=_BEST_CHANNEL_COMPLEXITY,
         finds_least_epsilon=True,

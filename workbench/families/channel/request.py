@@ -703,8 +703,8 @@ class ChannelRequest(Request):
             inputs,
             outputs,
             self.prior_weights,
-            table.floats,
-            self.pairs,
+            loss=table.floats,
+            pairs=self.pairs,
             is_directed=question.directed,
             constraints=self.aim.constraints,
             user_rows=self.aim.user_constraints,
@@ -776,7 +776,11 @@ class ChannelRequest(Request):
         if question.directed:
             title += ", directed neighbours"
         return make_formula_program(
-            program, self.bounds.epsilon_levels[1], names, title, exact_coefficients
+            program,
+            self.bounds.epsilon_levels[1],
+            masses=names,
+            title=title,
+            exact=exact_coefficients,
         )
 
     def _index_rationals(self, loss_rows: list[list[Fraction]]) -> dict[float, Fraction]:

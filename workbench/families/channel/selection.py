@@ -219,7 +219,9 @@ def make_selection(
 
         nearest_distance = float(distances[distances > 0].min())
         high = (2 * float(epsilons.max()) + _RATE_MARGIN) / nearest_distance
-        low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, max_steps=_RATE_HALVINGS)
+        low, _ = bisect(
+            is_above=lambda rate: not is_private(rate), low=0.0, high=high, max_steps=_RATE_HALVINGS
+        )
         budget = {"epsilon": epsilon, "delta": delta}
         for slack in _RATE_SLACKS:
             rate = low * (1 - slack)
@@ -228,7 +230,13 @@ def make_selection(
             claim = Claim.for_mechanism(query.claim.notion, mechanism, budget)
             if satisfies_claim(mechanism, claim):
                 loss = compute_enclosed_loss(query, (row.array for row in mechanism.rows))
-                return Reference(loss, True, mechanism, "r", convert_rate(rate))
+                return Reference(
+                    loss,
+                    is_certified=True,
+                    mechanism=mechanism,
+                    symbol="r",
+                    value=convert_rate(rate),
+                )
         raise NotApplicable("no parameter of it was proven private at this budget")
 
     return evaluate

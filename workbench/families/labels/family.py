@@ -205,7 +205,7 @@ class _LabelFamily(Family):
         Option(
             "constraints",
             read_constraints,
-            (),
+            default=(),
             kind=list,
             command="constraint",
             help="Constraint for lp: unbiased, row-monotone, column-monotone, symmetric or "

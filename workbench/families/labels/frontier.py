@@ -23,11 +23,11 @@ SERIES = {
     "bins": Series("RR-on-Bins", 0),
     "lp": Series("channel LP on the labels", 2),
     "unbiased": Series("unbiased randomizer", 1),
-    "laplace": Series("clipped Laplace", 7, ":"),
-    "staircase": Series("clipped staircase", 4, "--"),
-    "exponential": Series("exponential mechanism", 3, "-."),
-    "RRWithPrior": Series("RRWithPrior", 6, "--"),
-    "k-ary RR": Series("k-ary randomized response", 5, ":"),
+    "laplace": Series("clipped Laplace", colour=7, dash=":"),
+    "staircase": Series("clipped staircase", colour=4, dash="--"),
+    "exponential": Series("exponential mechanism", colour=3, dash="-."),
+    "RRWithPrior": Series("RRWithPrior", colour=6, dash="--"),
+    "k-ary RR": Series("k-ary randomized response", colour=5, dash=":"),
 }
 
 
@@ -53,5 +53,7 @@ def plan_label_frontier(question: Any, values: Values) -> Plan:
     return Plan(
         title,
         tasks,
-        lambda table: make_budget_plots(table.assign(notion="dp"), "lp", SERIES, title, axis_label),
+        draw=lambda table: make_budget_plots(
+            table.assign(notion="dp"), "lp", SERIES, title, axis_label
+        ),
     )

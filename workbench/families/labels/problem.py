@@ -200,7 +200,9 @@ class BinsProblem(RandomizerProblem):
     """The problem of the optimal bins, which the fast algorithm finds."""
 
     routes = (
-        Route("bins", applies_always, lambda problem, programs, start: problem.answer_by_bins()),
+        Route(
+            "bins", applies_always, answer=lambda problem, programs, start: problem.answer_by_bins()
+        ),
     )
 
     def answer_by_bins(self) -> Answer:
@@ -333,7 +335,7 @@ def make_bin_rows(mechanism: RandomizedResponse) -> _CertifiedRows:
     k = mechanism.labels.k
     m = mechanism.outputs.size
     if k == 1:
-        check_certificate_size(k, m, None)
+        check_certificate_size(k, m, pairs=None)
     if k <= MAX_CERTIFIED_ROWS and k * m <= _MAX_LABEL_ROW_MASSES:
         return mechanism.certified_form(), None
     positions = mechanism.distinct_rows().tolist()

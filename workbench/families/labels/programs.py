@@ -69,7 +69,7 @@ class _ChannelCase:
             description += f", {self.constraint}"
         name = "channel-" + self.name.format(**vars(self))
         model = f"channel LP, {self.kind}"
-        return Instance(name, model, self.build, self.judge, self.suite, description)
+        return Instance(name, model, self.build, self.judge, self.suite, parameters=description)
 
     @cached_property
     def request(self) -> Any:
@@ -125,8 +125,10 @@ class _ChannelCase:
                 "unbiased_for": [*map(Fraction, model.labels)],
             }
         is_certified, certified_loss = try_certify(
-            lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **mean_options),
-            lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
+            certify=lambda: certify(
+                channel, notion, epsilon=epsilon, delta=self.delta, **mean_options
+            ),
+            loss=lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
         return Judged(
             claimed_epsilon=float(epsilon),

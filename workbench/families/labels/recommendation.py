@@ -152,7 +152,15 @@ def _evaluate_with_delta(query: Query, has_listed_outputs: bool) -> Value:
     mechanism = replace(channel, axis_labels=(question.inputs, question.outputs))
     design = partial(make_certified_design, query, _CLASS_NAME, mechanism)
     is_certified = satisfies_claim(channel, query.audited_claim)
-    return Value(loss, bound, is_certified, "", False, mechanism, design)
+    return Value(
+        loss,
+        bound,
+        is_certified,
+        parameter="",
+        is_stopped=False,
+        mechanism=mechanism,
+        design=design,
+    )
 
 
 def _add_bin_outputs(query: Query, labels: Vector, prior: Vector) -> Query:

@@ -264,7 +264,7 @@ class LabelRequest(Request):
             must("the channel", f"of at most {_MAX_PROGRAM_MASSES} masses", size)
         if k == 1:
             # One label has no neighbours, so this raises an error.
-            check_certificate_size(k, m, None)
+            check_certificate_size(k, m, pairs=None)
         if self.wants_certificate:
             check_certificate_size(k, m, self.pairs)
         _ = self.channel_request  # The channel request is checked when it is made.

@@ -65,7 +65,11 @@ class UnbiasedProblem(RandomizerProblem):
 
     MAX_STATED_LOSSES = _MAX_CERTIFICATE_MASSES
     routes = (
-        Route("cones", applies_always, lambda problem, programs, start: problem.answer_by_cones()),
+        Route(
+            "cones",
+            applies_always,
+            answer=lambda problem, programs, start: problem.answer_by_cones(),
+        ),
     )
 
     def __init__(self, request: LabelRequest) -> None:
@@ -84,7 +88,9 @@ class UnbiasedProblem(RandomizerProblem):
         request = self.request
         k = request.question.k
         if request.wants_certificate:
-            check_certificate_size(k, _OUTPUTS_PER_LABEL * k, None, _MAX_CERTIFICATE_MASSES)
+            check_certificate_size(
+                k, _OUTPUTS_PER_LABEL * k, pairs=None, masses=_MAX_CERTIFICATE_MASSES
+            )
         point = self._solve_program()
         mechanism = self._make_exact_channel(point)
         loss = self.compute_loss(mechanism)
@@ -170,8 +176,10 @@ class UnbiasedProblem(RandomizerProblem):
                 # "infeasible" is an error of the solver.
                 raise_no_point(
                     failure.solution,
-                    None,
-                    "randomized response with stretched outputs is private and unbiased",
+                    missing=None,
+                    reason_feasible=(
+                        "randomized response with stretched outputs is private and unbiased"
+                    ),
                 )
         raise NotProven(
             "The time limit ended the search before a channel small enough for a certificate was "

@@ -62,7 +62,11 @@ class _Precision(NamedTuple):
 
 
 # The precisions are tried in this order, until one of them gives a randomizer.
-_PRECISIONS = (_Precision(18, 52), _Precision(42, 67), _Precision(60, 85))
+_PRECISIONS = (
+    _Precision(dropped_below_bits=18, mass_bits=52),
+    _Precision(dropped_below_bits=42, mass_bits=67),
+    _Precision(dropped_below_bits=60, mass_bits=85),
+)
 # The lattice of the outputs is this many binary digits finer than the root of the loss.
 _LATTICE_BITS = 22
 # The lattice is at most this many binary digits finer than the largest output.
@@ -139,7 +143,7 @@ def _build_at_precision(
     lattice_outputs = [round(Fraction(output) / step) * step for output in outputs.tolist()]
     rounded_moments = [mass * output for mass, output in zip(n, lattice_outputs, strict=True)]
     tree_moments = tree.complete_flow(rounded_moments, [Fraction(0), *differences])
-    moments = _complete_moments(tree, n, tree_moments, coefficients, y[0] * total)
+    moments = _complete_moments(tree, n, tree_moments, coefficients, target=y[0] * total)
     columns: list[_Column] = []
     for mass, moment, start, end in zip(n, moments, first.tolist(), last.tolist(), strict=True):
         if mass > 0:

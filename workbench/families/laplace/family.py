@@ -223,7 +223,7 @@ class _Laplace(Family):
             "mean_bits": least.mean_bits,
             "least_bits": least.least_bits,
         }
-        verdict = judge_decoder_epsilon(decoder_epsilon, epsilon, bits, code, request.question)
+        verdict = judge_decoder_epsilon(decoder_epsilon, epsilon, bits, code, data=request.question)
         return Design(
             request,
             mechanism,

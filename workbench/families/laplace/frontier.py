@@ -64,7 +64,7 @@ def plan_laplace_frontier(question: Any, values: Values) -> Plan:
             partial(_compute_level, epsilon, float(ell), code) for epsilon in values["epsilon"]
         ]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"
-    return Plan(title, tasks, lambda table: _draw_laplace_frontier(table, title))
+    return Plan(title, tasks, draw=lambda table: _draw_laplace_frontier(table, title))
 
 
 def _make_row(curve: str, epsilon: Fraction, **columns: object) -> Row:
@@ -118,8 +118,8 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
     """Return the functions that draw the plots of a frontier, by name."""
     points = table[table["curve"] == "point"]
     levels = table[table["curve"] == "level"]
-    bit_series = make_value_series(points.get("bits", ()), "{:g} bits", 7)
-    ell_series = make_value_series(levels.get("ell", ()), "ℓ = {:g}", 7)
+    bit_series = make_value_series(points.get("bits", ()), "{:g} bits", max_count=7)
+    ell_series = make_value_series(levels.get("ell", ()), "ℓ = {:g}", max_count=7)
     if len(points):
         points = points[points["decoder_epsilon"].fillna(0) < _MAX_PLOTTED_EPSILON]
     return {

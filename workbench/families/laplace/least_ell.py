@@ -173,7 +173,13 @@ def find_least_ell(
     crossing = _find_first_crossing(length, bits)
     ell = None if crossing is None else _round_to_ell(crossing, epsilon, bits, code, data)
     if ell is None:
-        return LeastEll(None, None, None, None, length.least_bits)
+        return LeastEll(
+            ell=None,
+            delta0=None,
+            decoder_epsilon=None,
+            mean_bits=None,
+            least_bits=length.least_bits,
+        )
     decoder_epsilon = round_up(Fraction(ell) * Fraction(epsilon))
     bits_at_ell = mean_bits(epsilon, compute_levels(ell), code, data)
     return LeastEll(ell, delta_zero(ell), decoder_epsilon, bits_at_ell, length.least_bits)

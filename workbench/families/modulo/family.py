@@ -259,8 +259,8 @@ class _Modulo(Family):
         Option(
             "directed",
             read_flag,
-            False,
-            "Protect only one order of each pair of neighbours, as in Kadam et al. 2024.",
+            default=False,
+            help="Protect only one order of each pair of neighbours, as in Kadam et al. 2024.",
             kind=bool,
             question=True,
         ),
@@ -287,7 +287,9 @@ class _Modulo(Family):
             help="CSV with the probabilities of the answers, for --loss prior-squared.",
             kind=Path,
         ),
-        Option("zero_mean", read_flag, False, "Require noise of mean zero.", kind=bool),
+        Option(
+            "zero_mean", read_flag, default=False, help="Require noise of mean zero.", kind=bool
+        ),
         Option(
             "equal",
             _read_equal_groups,

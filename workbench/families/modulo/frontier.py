@@ -54,10 +54,10 @@ from workbench.questions.modulo_noise import ModuloNoise
 # The legend, colour and line style of every mechanism in plots.
 SERIES = {
     "optimal": Series("optimal modulo noise", 0),
-    "geometric": Series("clamped geometric", 1, "--"),
-    "gaussian": Series("clamped discrete Gaussian", 2, "-."),
-    "exponential": Series("exponential mechanism", 3, ":"),
-    "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
+    "geometric": Series("clamped geometric", colour=1, dash="--"),
+    "gaussian": Series("clamped discrete Gaussian", colour=2, dash="-."),
+    "exponential": Series("exponential mechanism", colour=3, dash=":"),
+    "data-independent": Series("data-independent", colour=4, dash=(0, (5, 1, 1, 1))),
 }
 
 LEVEL_CURVE_COUNT = 4  # This many level curves are drawn if no errors are given.
@@ -272,7 +272,17 @@ def _list_law_pieces(question: ModuloNoise, epsilon: Fraction, loss: str) -> lis
         return []
     # If the law is only an upper bound on the optimum, the piece has the lower bound 0.
     is_proven = law.kind == "optimum"
-    return [FrontierPiece(0.0, 1.0, law.value, 0.0, is_proven, law.value * is_proven, 0.0)]
+    return [
+        FrontierPiece(
+            delta_low=0.0,
+            delta_high=1.0,
+            value_low=law.value,
+            value_high=0.0,
+            is_proven=is_proven,
+            bound_low=law.value * is_proven,
+            bound_high=0.0,
+        )
+    ]
 
 
 def _solve_levels(

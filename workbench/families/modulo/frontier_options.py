@@ -72,8 +72,8 @@ FRONTIER = Frontier(
         Option(
             "whole",
             read_flag,
-            False,
-            "Compute all breakpoints of the exact loss against δ, without a time limit.",
+            default=False,
+            help="Compute all breakpoints of the exact loss against δ, without a time limit.",
             kind=bool,
         ),
         CERTIFY,

@@ -170,7 +170,7 @@ def _judge_least_delta(
 
     delta = 0.0
     if law_at_zero.value > max_loss:
-        delta = bisect(is_within_limit, 0.0, 1.0, tolerance=_DELTA_BISECTION_TOLERANCE)[1]
+        delta = bisect(is_within_limit, low=0.0, high=1.0, tolerance=_DELTA_BISECTION_TOLERANCE)[1]
     law = find_strongest_law(request, delta) or law_at_one
     is_optimum = law_at_zero.kind == "optimum" and law.kind == "optimum"
     kind = "optimum" if is_optimum else "upper bound"

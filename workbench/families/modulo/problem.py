@@ -94,12 +94,12 @@ _DELTA_TOLERANCE = Fraction(1, 10**9)  # A minimised δ may exceed its limit by 
 _TANGENTS = Route(
     "tangents",
     require_several_bounds,
-    lambda problem, programs, start: problem.answer_by_tangents(),
+    answer=lambda problem, programs, start: problem.answer_by_tangents(),
 )
 _FAST = Route(
     "fast search",
-    lambda problem: problem.why_not_fast(),
-    lambda problem, programs, start: problem.answer_by_solver(programs, start),
+    applies=lambda problem: problem.why_not_fast(),
+    answer=lambda problem, programs, start: problem.answer_by_solver(programs, start),
 )
 _PROGRAM = replace(_FAST, name="program", applies=require_one_bound)
 
@@ -203,7 +203,13 @@ class ModuloProblem(Problem):
         answer = f"{request.how.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
             text = self._describe_constraints()
-            raise_infeasible(solution, answer, text, "uniform noise is private", explain)
+            raise_infeasible(
+                solution,
+                answer,
+                missing=text,
+                reason_feasible="uniform noise is private",
+                explain=explain,
+            )
         bounds = []
         if solution.bound is not None:
             bounds.append(solution.bound)
@@ -327,7 +333,7 @@ class ModuloProblem(Problem):
         claim = Claim(request.claim.notion, epsilon, delta)
         answer = replace(answer, bound=bound, origin=proof.origin)
         certificate = self._make_certificate(
-            proof.mechanism, answer, proof.objective, claim, proof.privacy
+            proof.mechanism, answer, loss=proof.objective, claim=claim, audited=proof.privacy
         )
         return proof.mechanism, certificate, describe_shortfalls(request, proof, solution)
 

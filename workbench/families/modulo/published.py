@@ -116,7 +116,7 @@ def _make_scan(family: str, steps: int) -> Vector:
         small_values = np.linspace(math.log(0.005), middle[0], _SMALL_STEPS, endpoint=False)
         large_values = np.linspace(middle[-1], math.log(1e7), _LARGE_STEPS)[1:]
         return np.concatenate([small_values, middle, large_values])
-    return _extend_scan(0.01, np.linspace(0.02, 60.0, steps), 1e7)
+    return _extend_scan(low=0.01, middle=np.linspace(0.02, 60.0, steps), high=1e7)
 
 
 class Scan:

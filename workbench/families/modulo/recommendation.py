@@ -57,9 +57,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate.from_request(
         _NAME,
         text,
-        partial(_make_request, query, grid, question, loss_name),
-        query.time,
-        Value.from_design if loss_name and not grid.low else partial(_make_answer_value, query),
+        request=partial(_make_request, query, grid, question, loss_name),
+        time=query.time,
+        read=Value.from_design
+        if loss_name and not grid.low
+        else partial(_make_answer_value, query),
         finds_least_epsilon=True,
         supports_runs=True,
         command=command,

@@ -165,7 +165,9 @@ def certify_noise(
         for origin, pattern in _list_patterns(request, solution, raw):
             candidates.attempt(partial(solve_pattern, pattern, origin))
     if not candidates.mechanisms:
-        candidates.attempt(lambda: _repair_masses(request, raw.exact_pmf, None, "solver's floats"))
+        candidates.attempt(
+            lambda: _repair_masses(request, raw.exact_pmf, pattern=None, origin="solver's floats")
+        )
     misses_claim = _misses_claim(candidates, solution)
     if misses_claim and is_small and request.bounds.bounds_mass:
         # Noise without any violation is always feasible.
@@ -216,7 +218,9 @@ def _add_closed_form(
     if candidates.mechanisms and law.value >= candidates.best.objective:
         return
     noise = AdditiveNoise.from_pmf(request.question, law.pmf)
-    candidates.attempt(lambda: _repair_masses(request, noise.exact_pmf, None, "closed form"))
+    candidates.attempt(
+        lambda: _repair_masses(request, noise.exact_pmf, pattern=None, origin="closed form")
+    )
     if solve_pattern is not None:
         pattern = _find_pattern(request, noise)
         origin = "exact optimum of the closed form's pattern"
@@ -327,7 +331,9 @@ def _repair_masses(
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
         raise NotCertified(privacy.describe_verdict(claim, "The repaired mechanism"))
-    return CertifiedNoise(mechanism, privacy, origin, objective, delta, lower_bound, violation)
+    return CertifiedNoise(
+        mechanism, privacy, origin, objective, delta, lower_bound, residual=violation
+    )
 
 
 def _round_delta(request: ModuloRequest, privacy: Privacy) -> Fraction:
@@ -392,7 +398,7 @@ def find_cheapest_repair(
             # Short rationals keep the exact powers of the tails short.
             tail_privacy_loss = Fraction(float(privacy_loss) * factor).limit_denominator(1 << 20)
             budgets = dict.fromkeys(question.differences, tail_privacy_loss)
-            masses = [*map(Fraction, raise_weights(question, weights, budgets, None))]
+            masses = [*map(Fraction, raise_weights(question, weights, budgets, pattern=None))]
         is_repaired = candidates.attempt(
             partial(repair_noise, question, masses, request.audited_claim)
         )

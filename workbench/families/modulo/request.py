@@ -245,7 +245,7 @@ class ModuloRequest(Request):
         sizes = "x".join(map(str, self.question.sizes))
         title = f"best noise modulo {sizes}, {self.aim.loss} loss"
         return make_formula_program(
-            program, self.bounds.epsilon_levels[1], names, title, exact_numbers
+            program, self.bounds.epsilon_levels[1], masses=names, title=title, exact=exact_numbers
         )
 
     def _list_exact_losses(self) -> list[Fraction]:
@@ -343,7 +343,16 @@ def _compile_model(
         constraints: further linear constraints on f (N,); None without.
     """
     losses = _compute_losses(loss[0], sizes, loss[1])
-    model = ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
+    model = ModuloModel(
+        sizes,
+        shifts,
+        requires=kind,
+        loss=losses,
+        minimise=minimise,
+        has_delta=positive,
+        groups=groups,
+        constraints=constraints,
+    )
     if minimise != "loss" or losses.ndim > 1:
         return model
     unit, offset = _choose_unit_and_offset(losses)
@@ -392,7 +401,9 @@ def make_modulo_request(question: ModuloNoise, values: Record) -> ModuloRequest:
     values["loss"] = resolve_losses(values["loss"], question)
     prior = values.get("prior")
     if prior is not None:
-        values["prior"] = tuple(align_container(prior, prior, lambda: question.elements, "prior"))
+        values["prior"] = tuple(
+            align_container(prior, prior, answers=lambda: question.elements, name="prior")
+        )
     values["constraints"] = take_constraints(question, values)
     claim = read_claim(values, max_epsilon=Fraction(MAX_EPSILON))
     return ModuloRequest.from_values(question, claim, values)
@@ -507,7 +518,11 @@ def resolve_losses(loss: Any, question: ModuloNoise) -> Any:
         return loss
     if callable(loss):
         loss = _tabulate_loss_function(loss, question)
-    losses = tuple(align_container(loss, loss, lambda: question.elements, "loss", "noise values"))
+    losses = tuple(
+        align_container(
+            loss, loss, answers=lambda: question.elements, name="loss", points_name="noise values"
+        )
+    )
     if len(losses) != question.order:
         must("loss", f"{question.order} numbers, one for every noise value", len(losses))
     values = np.array([float(value) for value in losses])

@@ -242,7 +242,7 @@ class NoiseClaimBounds(ClaimedBounds):
         """
         if not self.can_end:
             epsilon = Fraction(self.reference_epsilon) / 2
-            return build_staircase_law(bound_inverse_exponential(epsilon), reach, 1)
+            return build_staircase_law(bound_inverse_exponential(epsilon), reach, inner=1)
         blocks = 1
         while True:
             distances = np.abs(np.arange(-blocks * reach, blocks * reach + 1))
@@ -429,7 +429,12 @@ def compute_coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
     size = claim_bounds.compute_window_size(1, is_on_reals=True)
     if not claim_bounds.is_solvable_size(1, size):
         return ZERO
-    program = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], claim_bounds.bounds)
+    program = LineProgram(
+        sensitivity=1,
+        reach=size,
+        losses=[lambda j: Fraction(abs(j)) ** power],
+        bounds=claim_bounds.bounds,
+    )
     answer = LineProgramSolver(request, claim_bounds, deadline).solve_without_guess(program)
     bound = answer.bound if power == 1 else answer.bound - Fraction(1, 4)
     step_length = sensitivities_per_step * Fraction(request.question.sensitivity)
@@ -723,9 +728,9 @@ class _IntegerSearch:
         program = LineProgram(
             self.sensitivity,
             size,
-            [loss.value_at for loss in line_losses],
-            self.solver.claim_bounds.bounds,
-            all(loss.is_even for loss in line_losses),
+            losses=[loss.value_at for loss in line_losses],
+            bounds=self.solver.claim_bounds.bounds,
+            is_folded=all(loss.is_even for loss in line_losses),
             is_open=is_open,
             loss_unit=self.unit,
         )
@@ -853,7 +858,9 @@ class _RealSearch(LineProgramSolver):
         used_masses = masses[line.last - last : line.last + last + 1].tolist()
         cells = [*map(Fraction, used_masses)]
         atom = Fraction(float(answer.x[-1]))
-        return AdditiveRealNoise.from_masses(question, cell_count, -last, cells, atom)
+        return AdditiveRealNoise.from_masses(
+            question, cell_count, first=-last, weights=cells, atom=atom
+        )
 
     def run(self, cell_count: int | None) -> None:
         """Solve the programs on the grids that the module describes.
@@ -928,8 +935,8 @@ class _RealSearch(LineProgramSolver):
         line = LineProgram(
             k,
             self._choose_reach(k, start_cell_count),
-            [loss],
-            self.claim_bounds.bounds,
+            losses=[loss],
+            bounds=self.claim_bounds.bounds,
             is_open=not has_atom,
             atom_loss=ZERO if has_atom else None,
         )
@@ -992,7 +999,7 @@ class _RealSearch(LineProgramSolver):
         beta = Fraction(1, lower_cells)
         answer = self._solve_grid(
             lower_cells,
-            lambda j: (abs(j) * beta) ** self.power,
+            loss=lambda j: (abs(j) * beta) ** self.power,
             is_upper=False,
             precision=_LIMITS.smooth_precision,
         )

@@ -117,5 +117,7 @@ def _make_clamped_loss(
         worst_index = answer_losses.index(loss)
         prior = tuple(Fraction(int(k == worst_index)) for k in range(len(answer_losses)))
     rows = tuple(range(len(answers)))
-    statement = ExpectedLoss(request.loss_name, ZERO, answers, prior, answers, rows)
+    statement = ExpectedLoss(
+        request.loss_name, ZERO, labels=answers, prior=prior, outputs=answers, rows=rows
+    )
     return replace(statement, value=round_loss_up(loss))

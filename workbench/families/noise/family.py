@@ -82,7 +82,13 @@ def _read_noise_loss(value: Any, name: str) -> Any:
     cells = list_labelled_cells(value, name, _LOSS_RULE)
     losses = list_reader(read_number)(cells, name)
     losses = tuple(
-        align_container(cells, losses, lambda: range(len(losses)), name, "sizes of the noise")
+        align_container(
+            cells,
+            losses,
+            answers=lambda: range(len(losses)),
+            name=name,
+            points_name="sizes of the noise",
+        )
     )
     if min(losses) < 0 or len(losses) < 2:
         must(name, "at least two losses >= 0", repr(value))
@@ -146,7 +152,9 @@ def _align_prior(prior: Rationals, question: Any) -> Rationals:
     if clamp is None or not isinstance(question, IntegerNoise):
         refuse_labels(prior, "prior")
         return prior
-    return tuple(align_container(prior, prior, lambda: range(clamp[0], clamp[1] + 1), "prior"))
+    return tuple(
+        align_container(prior, prior, answers=lambda: range(clamp[0], clamp[1] + 1), name="prior")
+    )
 
 
 class _NoiseFamily(Family):
@@ -232,7 +240,7 @@ class _NoiseFamily(Family):
         *NOTION_PARAMETERS,
         Option(
             "steps",
-            integer_reader(1, 1024),
+            integer_reader(minimum=1, maximum=1024),
             help="Number of cells per sensitivity, only for --on reals. Default: increased "
             "until loss and bound agree.",
             kind=int,

@@ -23,16 +23,16 @@ from workbench.pipeline.requirements import list_hockey_stick_notions
 # The legend, colour and line style of every mechanism in plots.
 SERIES = {
     "noise": Series("optimal noise", 2),
-    "geometric": Series("geometric", 7, ":"),
-    "truncated geometric": Series("truncated geometric", 4, "--"),
-    "discrete Gaussian": Series("discrete Gaussian", 5, "--"),
-    "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
-    "staircase": Series("staircase", 1, "-."),
-    "staircase (pure)": Series("staircase (pure)", 4, "-."),
-    "Laplace": Series("Laplace", 7, ":"),
-    "uniform": Series("uniform", 0, ":"),
-    "truncated Laplace": Series("truncated Laplace", 6, "--"),
-    "Gaussian": Series("Gaussian", 5, "--"),
+    "geometric": Series("geometric", colour=7, dash=":"),
+    "truncated geometric": Series("truncated geometric", colour=4, dash="--"),
+    "discrete Gaussian": Series("discrete Gaussian", colour=5, dash="--"),
+    "rounded Gaussian": Series("rounded Gaussian", colour=3, dash=":"),
+    "staircase": Series("staircase", colour=1, dash="-."),
+    "staircase (pure)": Series("staircase (pure)", colour=4, dash="-."),
+    "Laplace": Series("Laplace", colour=7, dash=":"),
+    "uniform": Series("uniform", colour=0, dash=":"),
+    "truncated Laplace": Series("truncated Laplace", colour=6, dash="--"),
+    "Gaussian": Series("Gaussian", colour=5, dash="--"),
 }
 
 

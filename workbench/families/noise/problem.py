@@ -103,20 +103,20 @@ class NoiseProblem(Problem):
     routes: Sequence[Route] = (
         Route(
             "staircase",
-            lambda problem: problem.why_no_staircase(),
-            lambda problem, programs, start: problem.answer_by_staircase(),
+            applies=lambda problem: problem.why_no_staircase(),
+            answer=lambda problem, programs, start: problem.answer_by_staircase(),
         ),
         Route(
             "programs at delta = 0",
-            lambda problem: problem.why_no_pure_programs(),
-            lambda problem, programs, start: problem.answer_by_programs(
+            applies=lambda problem: problem.why_no_pure_programs(),
+            answer=lambda problem, programs, start: problem.answer_by_programs(
                 problem.bracket_at_zero_delta
             ),
         ),
         Route(
             "programs from both sides",
             applies_always,
-            lambda problem, programs, start: problem.answer_by_programs(
+            answer=lambda problem, programs, start: problem.answer_by_programs(
                 problem.bracket_at_positive_delta
             ),
         ),

@@ -54,8 +54,8 @@ class _LineCase:
         line = LineProgram(
             self.sensitivity,
             reach,
-            [LineLoss("power", self.power).value_at],
-            [to_model_bound(stick)],
+            losses=[LineLoss("power", self.power).value_at],
+            bounds=[to_model_bound(stick)],
             is_open=not self.upper,
         )
         return line.program, {}
@@ -79,6 +79,8 @@ def instances() -> list[Instance]:
     for name, case in _CASES.items():
         model = "noise on the integers"
         program_instances.append(
-            Instance(name, model, case.build, None, "library", parameters=case.parameter_text)
+            Instance(
+                name, model, case.build, judge=None, suite="library", parameters=case.parameter_text
+            )
         )
     return program_instances

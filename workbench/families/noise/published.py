@@ -144,7 +144,9 @@ def _compute_real_reference(
         # The conditions are proven for DP, which is the notion itself, or pure DP at δ = 0.
         is_proven = fit.is_proven and (is_hockey_stick(request.claim.notion) or not delta)
     loss = fit.loss * sensitivity ** line_noise.POWERS[name]
-    return Reference(loss, is_proven, None, fit.symbol, fit.parameter * sensitivity)
+    return Reference(
+        loss, is_proven, mechanism=None, symbol=fit.symbol, value=fit.parameter * sensitivity
+    )
 
 
 def _compute_staircase_reference(request: NoiseRequest) -> Reference:
@@ -163,7 +165,9 @@ def _compute_staircase_reference(request: NoiseRequest) -> Reference:
     is_proven = satisfies_claim(noise, Claim("pure", epsilon))
     centre_cells = noise.cells.last - noise.steps + Fraction(1, 2)
     loss = float(compute_noise_loss(noise, request))
-    return Reference(loss, is_proven, noise, "γ Δ", float(centre_cells * noise.width))
+    return Reference(
+        loss, is_proven, mechanism=noise, symbol="γ Δ", value=float(centre_cells * noise.width)
+    )
 
 
 def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
@@ -313,9 +317,9 @@ def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
     noise = RepeatedWideNoise(
         request.aim.runs,
         float(request.claim.epsilon or 0),
-        float(request.claim.delta),
-        d,
-        published_shapes(d)[name],
+        delta=float(request.claim.delta),
+        sensitivity=d,
+        shape=published_shapes(d)[name],
     )
     return noise.law()
 

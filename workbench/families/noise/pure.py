@@ -138,9 +138,9 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
         line = LineProgram(
             d,
             size,
-            [line_loss.value_at for line_loss in losses],
-            pure_bounds.bounds,
-            is_even,
+            losses=[line_loss.value_at for line_loss in losses],
+            bounds=pure_bounds.bounds,
+            is_folded=is_even,
             tail_losses=[
                 line_loss.bound_tail_losses(size + d, d, ratio_below) for line_loss in losses
             ],
@@ -203,8 +203,12 @@ def _make_pure_candidates(
         windows.append((masses[d:-d], right_moved, left_moved, last - d))
     laws = []
     for inner, right, left, end in windows:
-        right_tail = _spread_mass_beyond(inner, right, d, float(ratio), is_constant)
-        left_tail = _spread_mass_beyond(inner[::-1], left, d, float(ratio), is_constant)
+        right_tail = _spread_mass_beyond(
+            inner, right, d, ratio=float(ratio), is_constant=is_constant
+        )
+        left_tail = _spread_mass_beyond(
+            inner[::-1], left, d, ratio=float(ratio), is_constant=is_constant
+        )
         all_masses = np.concatenate([left_tail[::-1], inner, right_tail])
         for cutoff in _LIMITS.cutoffs:
             if (all_masses > cutoff).any():

@@ -76,9 +76,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate.from_request(
         _NAME,
         _describe_integer_noise(query, grid),
-        partial(_make_request, query, grid, loss_name),
-        query.time,
-        Value.from_design if grid.is_complete and loss_name else partial(_make_answer_value, query),
+        request=partial(_make_request, query, grid, loss_name),
+        time=query.time,
+        read=Value.from_design
+        if grid.is_complete and loss_name
+        else partial(_make_answer_value, query),
         contains=CLAMPED_NAMES if query.claim.is_epsilon_delta else (),
         finds_least_epsilon=True,
         command=command,

@@ -86,7 +86,7 @@ def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int
     if loss.kind not in NAMED_LOSSES:
         raise ValueError(f"loss must be one of {', '.join(NAMED_LOSSES)} for noise. Got {name!r}.")
     parameter = ONE if loss.parameter is None else Fraction(str(loss.parameter))
-    loss_of_integers, scale, denominator = build_integer_loss(loss.kind, parameter, [unit])
+    loss_of_integers, scale, denominator = build_integer_loss(loss.kind, parameter, numbers=[unit])
     steps = range(-span, span + 1)
     scaled_steps = np.array([int(unit * scale) * step for step in steps], dtype=object)
     losses = loss_of_integers(scaled_steps)

@@ -98,7 +98,7 @@ class RunsProblem(NoiseProblem):
         Route(
             "composed noise",
             applies_always,
-            lambda problem, programs, start: problem.answer_by_composition(),
+            answer=lambda problem, programs, start: problem.answer_by_composition(),
         ),
     )
 
@@ -140,7 +140,7 @@ class RunsProblem(NoiseProblem):
         }
         details = {"composed": composition, **self._timing_details()}
         notes = self._describe_claims(math.isfinite(pure_epsilon))
-        return Answer(mechanism, None, notes=notes, details=details)
+        return Answer(mechanism, bound=None, notes=notes, details=details)
 
     def _list_proven_candidates(self) -> list[ProvenNoise]:
         """List candidates whose composition is proven to be private at the budget."""
@@ -153,7 +153,7 @@ class RunsProblem(NoiseProblem):
             request.aim.runs,
             float(request.claim.epsilon),
             float(request.claim.delta),
-            lambda k: k**power,
+            loss=lambda k: k**power,
             should_stop=lambda: self._note_stop(deadline.has_passed),
         )
         candidates = []
@@ -242,7 +242,9 @@ class RunsProblem(NoiseProblem):
         noises = []
         for shape in (_stretch_losses(losses, reach), *published_shapes(reach).values()):
             delta = float(request.claim.delta)
-            noises.append(RepeatedWideNoise(request.aim.runs, epsilon, delta, reach, shape))
+            noises.append(
+                RepeatedWideNoise(request.aim.runs, epsilon, delta, sensitivity=reach, shape=shape)
+            )
         for noise in sorted(
             noises, key=lambda noise: noise.expected_loss(lambda eta: np.abs(eta) ** power)
         ):

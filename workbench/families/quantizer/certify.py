@@ -198,8 +198,8 @@ def _repair_on_outputs(
     part = Quantizer(quantizer.knots, bins, laws, quantizer.name)
     mixed, share = repair_rows(
         part,
-        lambda candidate: is_private(candidate, epsilon, metric),
-        (part.bins, part.end_inputs),
+        is_private=lambda candidate: is_private(candidate, epsilon, metric),
+        means=(part.bins, part.end_inputs),
     )
     rows = []
     for law in mixed.ends:

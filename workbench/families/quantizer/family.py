@@ -113,14 +113,14 @@ class _Quantizer(Family):
         ),
         Option(
             "levels",
-            integer_reader(2, 64),
+            integer_reader(minimum=2, maximum=64),
             help="Number of outputs that the design chooses, instead of --bins.",
             kind=int,
             question=True,
         ),
         Option(
             "bits",
-            integer_reader(1, 6),
+            integer_reader(minimum=1, maximum=6),
             help="Number of bits of an output, instead of --levels: 2^BITS outputs are optimised.",
             kind=int,
             question=True,
@@ -174,7 +174,7 @@ class _Quantizer(Family):
         ),
         Option(
             "knots",
-            integer_reader(0, 2001),
+            integer_reader(minimum=0, maximum=2001),
             help="Number of additional knots (inputs at which the law may bend), for --method "
             "exact. Default: 0 with --bins, 41 with --levels.",
             kind=int,
@@ -211,16 +211,16 @@ class _Quantizer(Family):
         ),
         Option(
             "inputs",
-            integer_reader(2, 1000),
+            integer_reader(minimum=2, maximum=1000),
             help="Number of points to which inputs are rounded at random, for --method mvu. "
             "Default: the number of outputs.",
             kind=int,
         ),
         Option(
             "starts",
-            integer_reader(1, 7),
-            4,
-            "Number of starts of the search for outputs, 1 to 7.",
+            integer_reader(minimum=1, maximum=7),
+            default=4,
+            help="Number of starts of the search for outputs, 1 to 7.",
             kind=int,
         ),
         *SOLVING,

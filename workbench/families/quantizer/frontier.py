@@ -52,10 +52,10 @@ SERIES = {
     "product": Series("product optimum", 5),
     "optm": Series("OPTM", 1),
     "mvu": Series("MVU", 2),
-    "erm": Series("ERM", 6, "--", has_jumps=True),
-    "rqm": Series("RQM", 3, "--", has_jumps=True),
-    "pbm": Series("PBM", 4, "--"),
-    "laplace": Series("Laplace, any real output", 7, ":"),
+    "erm": Series("ERM", colour=6, dash="--", has_jumps=True),
+    "rqm": Series("RQM", colour=3, dash="--", has_jumps=True),
+    "pbm": Series("PBM", colour=4, dash="--"),
+    "laplace": Series("Laplace, any real output", colour=7, dash=":"),
 }
 
 _ERROR_NAMES = {"absolute": "mean absolute error", "squared": "mean squared error"}
@@ -93,7 +93,7 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
     inputs = f"x in [-1, 1], {density} inputs"
     title = f"Unbiased quantizers of {inputs}"
     loss = str(first_request.aim.loss)
-    return Plan(title, tasks, lambda table: _draw_quantizer_frontier(table, inputs, loss))
+    return Plan(title, tasks, draw=lambda table: _draw_quantizer_frontier(table, inputs, loss))
 
 
 def _list_mechanism_columns(design: Design) -> Row:

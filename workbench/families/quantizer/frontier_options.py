@@ -51,7 +51,7 @@ FRONTIER = Frontier(
         ),
         replace(
             FAMILY.get_option("starts"),
-            read=integer_reader(1, 7),
+            read=integer_reader(minimum=1, maximum=7),
             default=2,
             help="Number of starts of the search for outputs, 1 to 7.",
         ),

@@ -512,8 +512,8 @@ def compute_output_bound(
         partial(bound_least_error, question, reach),
         levels,
         question,
-        density.quadrature([0.0]),
-        _compute_median_distance(density),
+        inputs=density.quadrature([0.0]),
+        median_distance=_compute_median_distance(density),
     )
     if density.shape is None:
         a, b = error_coefficients(question.loss)
@@ -532,7 +532,7 @@ def _compute_median_distance(density: Density) -> float:
         x, w = density.quadrature([t])
         return float(w[x <= t].sum()) >= 0.5
 
-    low, high = bisect(is_above_median, -1.0, 1.0, tolerance=2.0**-41)
+    low, high = bisect(is_above_median, low=-1.0, high=1.0, tolerance=2.0**-41)
     x, w = density.quadrature([high])
     return max(0.0, float(w @ np.abs(x - high)) - (high - low))
 

@@ -151,7 +151,7 @@ def _search_alphabet(
     best = search_best_outputs(
         problem,
         epsilon,
-        make_start_alphabets(m, epsilon, points.size, starts, reach),
+        make_start_alphabets(m, epsilon, inputs=points.size, starts=starts, reach=reach),
         limit=reach,
         progress=question.progress,
     )
@@ -243,7 +243,9 @@ def compute_mvu_curve(
         # The first start is wider, because it is no optimum of a neighbouring ε.
         scale = 1 + (1 if rows else 2) / float_epsilon
         start = mirror_outputs(scale * scaled_half, size)
-        best = search_best_outputs(problem, float_epsilon, [start], rounds=1, iterations=iterations)
+        best = search_best_outputs(
+            problem, float_epsilon, starts=[start], rounds=1, iterations=iterations
+        )
         if best is None:
             raise NotCertified(f"No law was found at epsilon = {float_epsilon:g}.")
         scaled_half = best.outputs[half_size:] / (1 + 1 / float_epsilon)

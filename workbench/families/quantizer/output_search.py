@@ -129,7 +129,7 @@ def optimise_bins(
         The answer, or None if no outputs were found.
     """
     limit = default_reach(question.float_epsilon) if reach is None else reach
-    search = _OutputSearch(question, limit, knots, starts, repr(question.options))
+    search = _OutputSearch(question, limit, knots, starts, solver_options=repr(question.options))
     if search.least_reach > limit:
         return None
     best: LocalOptimum | None = None

@@ -89,7 +89,7 @@ def _make_route(
     return Route(
         name,
         explain_refusal,
-        lambda problem, programs, start: problem.answer_by(partial(solve, problem)),
+        answer=lambda problem, programs, start: problem.answer_by(partial(solve, problem)),
     )
 
 

@@ -96,7 +96,7 @@ def _make_quantizer_candidate(query: Query, name: str, levels: int) -> Candidate
         epsilon=query.claim.epsilon,
     )
     candidate = Candidate.from_request(
-        name, text, make_request, query.time, partial(_make_quantizer_value, query)
+        name, text, make_request, query.time, read=partial(_make_quantizer_value, query)
     )
     # Two outputs have a closed form, so this candidate is computed with the fast ones.
     return replace(candidate, uses_solver=levels > 2)

@@ -217,8 +217,8 @@ class QuantizerRequest(Request):
             self.aim.metric,
             self.how.solver,
             self.how.options,
-            self.how.progress or ignore_progress,
-            Deadline(self.how.options.time_limit),
+            progress=self.how.progress or ignore_progress,
+            deadline=Deadline(self.how.options.time_limit),
         )
 
     # Reports and formulas.
