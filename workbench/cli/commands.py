@@ -344,7 +344,7 @@ def _handle_unknown_error(error: BaseException) -> tuple[int, Record | None]:
     line = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if isinstance(error, Exception):
         message = f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)"
-        return _make_failure("Bug", message, 3)
+        return _make_failure("Bug", message, code=3)
     # No error of the workbench is derived from BaseException alone.
     return _make_failure("WorkbenchError", f"A plug-in has ended the command ({line}).")
 

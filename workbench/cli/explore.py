@@ -67,7 +67,7 @@ def explore_designs(
                 "family must be given before its options, and for an export; `workbench audit FILE "
                 f"--html PAGE` shows a saved mechanism. Got {got}."
             )
-        _serve("", (), port, browser)
+        _serve("", files=(), port=port, browser=browser)
         return
     kind = get_family(family)
     values = read_arguments(kind, context.args)

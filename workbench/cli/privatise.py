@@ -234,8 +234,8 @@ class Publication:
             account,
             columns,
             numbers,
-            sidecar,
-            encode_csv_rows(cells),
+            report=sidecar,
+            content=encode_csv_rows(cells),
             private=bool(copied_positions),
         )
         all_notes = [*notes, *account.owner_notes, *booking_notes, *self._list_table_notes(table)]

@@ -114,7 +114,7 @@ def _read_place_channel(path: Path) -> tuple[Certificate, Vector, Vector]:
         must("mechanism", rule, path.name)
     for points in axis_labels:
         # Coordinates that are too large are refused here.
-        Plane(points, (), "L1")
+        Plane(points, second=(), norm="L1")
     inputs, outputs = axis_labels
     places = np.array([[float(c) for c in point] for point in inputs])
     output_places = np.array([[float(c) for c in point] for point in outputs])
@@ -178,8 +178,8 @@ def _make_row_cost(certificate: Certificate, places: Vector) -> tuple[RowCost, s
         budget,
         any_pair_budget,
         is_local,
-        f"the {len(places)} places",
-        certificate.notion,
+        domain=f"the {len(places)} places",
+        notion=certificate.notion,
         neighbour_condition="that the certificate names",
     )
     return cost, norm

@@ -246,7 +246,9 @@ def merge_results(sources: list[Path], *, ledger: Path, json: bool) -> Report:
 
     def work(report: Progress) -> MergeResult:
         total = sum(map(_count_rows, sources))
-        return merge_ledgers(sources, ledger, lambda count: report(count, total, "rows"))
+        return merge_ledgers(
+            sources, ledger, report_rows_read=lambda count: report(count, total, "rows")
+        )
 
     result = run_with_progress(work, "merge", lines=not json)
     differences = [{"key": key, "ledger": str(source)} for key, source in result.different]

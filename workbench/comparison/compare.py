@@ -491,8 +491,8 @@ def _check_time_limit(seconds: Any) -> None:
 
 def _read_suite_settings(repeats: Any, threads: Any, tolerance: Any) -> _SuiteSettings:
     """Read the options of a suite. Raises InvalidRequest if one is wrong."""
-    runs = integer_reader(1, 99)(repeats, "repeats")
-    options: dict[str, Any] = {"threads": integer_reader(1, 64)(threads, "threads")}
+    runs = integer_reader(minimum=1, maximum=99)(repeats, "repeats")
+    options: dict[str, Any] = {"threads": integer_reader(minimum=1, maximum=64)(threads, "threads")}
     if tolerance is not None:
         if not isinstance(tolerance, float) or not 0 < tolerance <= _MAX_TOLERANCE:
             must("tolerance", f"a number in (0, {_MAX_TOLERANCE}]", repr(tolerance))

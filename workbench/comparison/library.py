@@ -498,9 +498,9 @@ def _read_instance(path: Path) -> Instance:
     return Instance(
         name,
         str(record.get("model", "")),
-        lambda: (program, {}),
-        _find_library_judge(name, record) if is_small else None,
-        "library",
+        build=lambda: (program, {}),
+        judge=_find_library_judge(name, record) if is_small else None,
+        suite="library",
         parameters=str(record.get("parameters", "")),
         known_optimum=known_range(record),
     )

@@ -63,7 +63,7 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
     while lines and not lines[-1].strip():
         lines.pop()
     _refuse_separator(lines, file)
-    rows = CsvRows([], [])
+    rows = CsvRows(cells=[], lines=[])
     next_line = 0
     while next_line < len(lines):
         first_line = next_line

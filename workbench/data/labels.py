@@ -234,7 +234,11 @@ def align_table(
         InvalidRequest: The labels of the rows or columns are not their points.
     """
     ordered_rows = align_entries(
-        rows, row_axis.labels, row_axis.points, f"the rows of {name}", row_axis.points_name
+        rows,
+        row_axis.labels,
+        answers=row_axis.points,
+        name=f"the rows of {name}",
+        points_name=row_axis.points_name,
     )
     labels = column_axis.labels
     if labels is None:
@@ -244,7 +248,11 @@ def align_table(
         if len(row) != len(labels):
             must(columns_name, f"as many as their labels, {len(labels)}", len(row))
     order = align_entries(
-        range(len(labels)), labels, column_axis.points, columns_name, column_axis.points_name
+        range(len(labels)),
+        labels,
+        answers=column_axis.points,
+        name=columns_name,
+        points_name=column_axis.points_name,
     )
     return [[row[position] for position in order] for row in ordered_rows]
 

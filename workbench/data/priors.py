@@ -113,7 +113,7 @@ def _list_weights(value: Any, inputs: Sequence[Point]) -> Sequence[Any]:
     else:
         rows = read_list(value, "prior", "a list", column=True)
     if not any(isinstance(row, list) for row in rows):
-        return align_container(value, rows, lambda: inputs, "prior")
+        return align_container(value, rows, answers=lambda: inputs, name="prior")
     if not all(isinstance(row, list) and row for row in rows):
         must("prior", "weights, or rows of an input and its weight", repr(rows)[:80])
     if all(len(row) == 1 for row in rows):

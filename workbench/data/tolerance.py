@@ -172,7 +172,7 @@ class PointIndex:
             return position
         if isinstance(value, Fraction):
             bits = _count_fraction_bits(entry)
-            if bits is None and _is_float(value) and _are_single([value], [value]):
+            if bits is None and _is_float(value) and _are_single(numbers=[value], computed=[value]):
                 bits = _SINGLE_BITS
             return self._find_nearest(value, self._get_tolerance(bits))
         if isinstance(value, tuple) and self._tuples:
@@ -211,7 +211,7 @@ class PointIndex:
             largest_size = max(map(abs, numbers), default=ZERO)
             tolerance = max(
                 _RELATIVE_TOLERANCE * spacing,
-                bound_rounding(numbers, (), spacing),
+                bound_rounding(numbers, entries=(), spacing=spacing),
                 _measure_last_places(largest_size, bits or _DOUBLE_BITS),
             )
             is_unique = 2 * tolerance < spacing or len(numbers) < 2

@@ -99,7 +99,9 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
     if "certify" in options:
         values["certify"] = False
     with forbid_file_access():
-        plan = make_frontier_plan(family, None, read_options([*options.values()], values))
+        plan = make_frontier_plan(
+            family, question=None, values=read_options([*options.values()], values)
+        )
 
     def report(done_count: int, total: int, _: str) -> None:
         request.report_progress(done_count, total)

@@ -282,7 +282,7 @@ def _make_tradeoff_figure(
     ends = thin_breakpoints(profile.breakpoints, _MAX_TRADEOFF_POINTS)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
     errors = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
-    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, alpha, errors)]
+    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, x=alpha, y=errors)]
     values = _get_claim_values(claim)
     if "tradeoff" in values:
         x = [float(error) for error, _ in values["tradeoff"]]
@@ -298,7 +298,7 @@ def _make_tradeoff_figure(
         epsilons, deltas = zip(*points, strict=True)
         granted_errors = compute_granted_errors(alpha, epsilons, deltas)
         series.append(_make_request_series(alpha, granted_errors))
-    series.append(make_series("guessing", "dashed", _GUESSING_COLOUR, [0, 1], [1, 0]))
+    series.append(make_series("guessing", "dashed", _GUESSING_COLOUR, x=[0, 1], y=[1, 0]))
     title = "Trade-off curve: telling two neighbours apart"
     return make_line_figure(title, "type I error α", "type II error β", series)
 
@@ -321,9 +321,9 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
     for comparison in mechanism.comparisons():
         divergences = np.maximum(divergences, _compute_divergences(comparison, orders))
     heights = [float(value) if np.isfinite(value) else None for value in divergences]
-    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, orders, heights)]
+    series = [make_series("this mechanism", "line", _DESIGN_COLOUR, x=orders, y=heights)]
     if order is not None and isinstance(epsilon, (int, Fraction)):
-        series.append(_make_request_series([float(order)], [float(epsilon)], "filled"))
+        series.append(_make_request_series(x=[float(order)], y=[float(epsilon)], look="filled"))
     elif isinstance(rho, (int, Fraction)):
         series.append(_make_request_series(orders, orders * float(rho)))
     note = ""
@@ -424,7 +424,7 @@ def _make_closed_form_series(x: Sequence[Any], rows: Sequence[Values]) -> list[F
             is_drawn = row.get("oracle_kind") == kind and _is_informative(row)
             values.append(row["oracle_value"] if is_drawn else None)
         if any(value is not None for value in values):
-            series.append(make_series(f"closed form ({kind})", "halo", colour, x, values))
+            series.append(make_series(f"closed form ({kind})", "halo", colour, x, y=values))
     return series
 
 

@@ -172,7 +172,9 @@ class Tasks:
 
         values = read_option_values(family, option_texts, self.files)
         texts = {name: text for name, text in option_texts.items() if text not in EMPTY_TEXTS}
-        page_request = PageRequest(family, texts, values, request, report_progress)
+        page_request = PageRequest(
+            family, texts, values, task_fields=request, report_progress=report_progress
+        )
         view: View = to_jsonable(getattr(self, task)(page_request), nan_as_null=True)
         return view
 

@@ -328,7 +328,7 @@ def _read_root(data: Any) -> Root:
         if not 0 <= end <= _MAX_END:
             raise_corrupt_entry("An end", f"a number in [0, {float(_MAX_END):g}]")
         return Root.from_rational(end)
-    parts = _read_list(data, "An end", 3)
+    parts = _read_list(data, "An end", length=3)
     coefficients = read_ratios(parts[0], "coefficients")
     if any(value.denominator != 1 for value in coefficients):
         raise_corrupt_entry("coefficients", "integers")
@@ -363,7 +363,9 @@ def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -
     bases = [_read_basis(used_program, pair) for pair in require_list(fields["bases"], "bases")]
     if len(bases) < 2:
         raise_corrupt_entry("bases", "at least two")
-    region = build_region(used_program, bases, sample, (low, high), delta, feasible=is_feasible)
+    region = build_region(
+        used_program, bases, x=sample, ends=(low, high), deltas=delta, feasible=is_feasible
+    )
     for proven_end, end in zip(region.ends, (low, high), strict=True):
         if not _is_same_end(proven_end, end):
             raise NotCertified(
@@ -457,7 +459,7 @@ def _write_interval(ends: Interval) -> list[str]:
     return [format_fraction(end) for end in ends]
 
 
-_END = Entry(_write_root, lambda data, entry_name: _read_root(data))
+_END = Entry(_write_root, read=lambda data, entry_name: _read_root(data))
 _DELTAS = Entry(_write_interval, _read_interval)
 _EPSILONS = Entry(_write_interval, _read_epsilon_interval)
 _REGION = RecordForm(
@@ -472,8 +474,8 @@ _QUESTION = RecordForm("The question", family=TEXT, options=OBJECT)
 _PROOF = RecordForm(
     "The file of a formula",
     {"format": FORMULA_FORMAT, "version": VERSION},
-    question=Entry(dict, lambda data, entry_name: _QUESTION.read(data)),
+    question=Entry(dict, read=lambda data, entry_name: _QUESTION.read(data)),
     epsilon=make_optional_entry(_EPSILONS),
     delta=_DELTAS,
-    regions=make_list_entry(Entry(_write_region, lambda data, entry_name: _REGION.read(data))),
+    regions=make_list_entry(Entry(_write_region, read=lambda data, entry_name: _REGION.read(data))),
 )

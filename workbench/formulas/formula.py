@@ -282,7 +282,7 @@ def _find_regions(
     if limits is not None and limits[0] == limits[1]:
         assert high is not None
         return [find_region_around(program.program, (low + high) / 2, deltas)], []
-    return find_regions(program.program, low, high, deltas, deadline, report)
+    return find_regions(program.program, low, high, deltas, deadline, progress=report)
 
 
 def _make_region_reporter(progress: Progress | None, steps: int) -> Callable[[Region], None]:

@@ -145,7 +145,9 @@ def find_pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) ->
     radius = float(delta) * _TRACE_TOLERANCE
     low = float(delta) - radius
     high = float(delta) + radius
-    piece = FrontierPiece(low, high, loss, loss, True, loss, loss)
+    piece = FrontierPiece(
+        low, high, value_low=loss, value_high=loss, is_proven=True, bound_low=loss, bound_high=loss
+    )
     solution = _solve_traced_piece(request, piece, piece.delta_low)
     return None if solution is None else solution.vertex.value
 

@@ -155,7 +155,15 @@ def compute_shadow_prices(design: Any) -> ShadowPrices:
     has_comparisons = hasattr(design.mechanism, "comparisons")
     smaller_claim = _shrink_budget(design.claim) if has_comparisons else None
     if smaller_claim is None:
-        return ShadowPrices(epsilon, delta, (), 0, note, (), constraints)
+        return ShadowPrices(
+            epsilon,
+            delta,
+            binding=(),
+            comparison_count=0,
+            note=note,
+            comparison_names=(),
+            constraints=constraints,
+        )
     measured = measure_mechanism(design.mechanism, smaller_claim, design.mechanism.comparisons())
     # One more than the limit shows that there are too many.
     comparisons = list(itertools.islice(measured, _MAX_COMPARISONS + 1))
@@ -169,7 +177,15 @@ def compute_shadow_prices(design: Any) -> ShadowPrices:
             if not smaller_claim.is_met_by(comparison)
         )
     names = tuple(_comparison_name(label, design) for label in binding)
-    return ShadowPrices(epsilon, delta, binding, len(comparisons), note, names, constraints)
+    return ShadowPrices(
+        epsilon,
+        delta,
+        binding,
+        comparison_count=len(comparisons),
+        note=note,
+        comparison_names=names,
+        constraints=constraints,
+    )
 
 
 def _comparison_name(label: Ints, design: Any) -> str:

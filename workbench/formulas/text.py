@@ -137,7 +137,13 @@ def _write_python_quotient(numerator: str, denominator: str) -> str:
 
 
 PLAIN = Style(_write_plain_power, "δ", "", _write_slash_quotient)
-LATEX = Style(_write_latex_power, r"\delta", r"\,", _write_latex_quotient, (r"\left(", r"\right)"))
+LATEX = Style(
+    _write_latex_power,
+    r"\delta",
+    product=r"\,",
+    quotient=_write_latex_quotient,
+    brackets=(r"\left(", r"\right)"),
+)
 PYTHON = Style(_write_python_power, "delta", " * ", _write_python_quotient)
 
 

@@ -40,8 +40,8 @@ BASELINE_OPTIONS = (
     Option(
         "baselines",
         read_flag,
-        True,
-        "Include published mechanisms, also from other packages, at the same budgets.",
+        default=True,
+        help="Include published mechanisms, also from other packages, at the same budgets.",
         kind=bool,
     ),
     Option(
@@ -95,7 +95,7 @@ def frontier(
         InvalidRequest, SolverUnavailable: an option is wrong. This is found before any solve.
     """
     check_progress(progress)
-    integer_reader(1, 1024)(jobs, "jobs")
+    integer_reader(minimum=1, maximum=1024)(jobs, "jobs")
     is_family_name = isinstance(question, str)
     family = _find_frontier_family(question) if is_family_name else find_family(question)
     known_options = [

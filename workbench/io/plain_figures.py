@@ -203,7 +203,7 @@ def overlay_laws(figure: FigureData, laws: Mapping[str, tuple[Any, Any]]) -> Fig
         x = np.asarray(edges)
         y = np.append(means, means[-1:])[: len(edges)]
         is_inside = (x >= first) & (x <= last)
-        series.append(make_series(name, "line", len(series), x[is_inside], y[is_inside]))
+        series.append(make_series(name, "line", colour=len(series), x=x[is_inside], y=y[is_inside]))
     return {**figure, "series": series}
 
 

@@ -270,8 +270,8 @@ def make_optional_entry(entry: Entry) -> Entry:
         entry: Form of the entry if it is not null.
     """
     return Entry(
-        lambda value: None if value is None else entry.write(value),
-        lambda data, entry_name: None if data is None else entry.read(data, entry_name),
+        write=lambda value: None if value is None else entry.write(value),
+        read=lambda data, entry_name: None if data is None else entry.read(data, entry_name),
     )
 
 
@@ -281,10 +281,10 @@ def make_object_entry(read: Callable[[Any], Any]) -> Entry:
     Args:
         read: Builds the object from the data that `to_dict` returned.
     """
-    return Entry(lambda value: value.to_dict(), lambda data, entry_name: read(data))
+    return Entry(write=lambda value: value.to_dict(), read=lambda data, entry_name: read(data))
 
 
-UNCHANGED = Entry(lambda value: value, lambda data, entry_name: data)
+UNCHANGED = Entry(write=lambda value: value, read=lambda data, entry_name: data)
 INTEGER = make_typed_entry(int, "an integer")
 FLAG = make_typed_entry(bool, "true or false")
 OBJECT = make_typed_entry(dict, "an object")
@@ -347,7 +347,7 @@ class RecordForm:
         Args:
             build: Builds the value from the entries by name.
         """
-        return Entry(self.write, lambda data, entry_name: build(**self.read(data)))
+        return Entry(self.write, read=lambda data, entry_name: build(**self.read(data)))
 
     def read_beside_law(self, data: Any) -> tuple[Record, Distribution]:
         """Read a record that also contains the entries of a law, `total` and `weights`.

@@ -144,7 +144,13 @@ class AdditiveNoise(ShownMechanism):
         sizes = question.sizes
         array = read_plain_array(pmf, "pmf", f"an array of {order} masses", column=True)
         if array.ndim == 1:
-            array = align_array(pmf, array, lambda: question.elements, "pmf", "noise values")
+            array = align_array(
+                pmf,
+                array,
+                answers=lambda: question.elements,
+                name="pmf",
+                points_name="noise values",
+            )
         if array.shape not in {(order,), sizes}:
             must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))
@@ -273,7 +279,7 @@ class AdditiveNoise(ShownMechanism):
             must("mechanism", "noise on scalar answers", self.describe())
         last = self.question.order - 1
         constraint = f"a column of integers in 0..{last}"
-        column = read_integer_column(answers, "answers", 0, last, constraint)
+        column = read_integer_column(answers, "answers", low=0, high=last, constraint=constraint)
         return (column + self.draw(None, column.size, Source(insecure_seed))) % self.question.order
 
     @property
@@ -281,7 +287,9 @@ class AdditiveNoise(ShownMechanism):
         """Return the answers of a scalar query; None for a vector query."""
         n = self.question.order - 1
         if self.question.is_scalar:
-            return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
+            return ColumnInputs(
+                "noise", low=0.0, high=float(n), constraint=f"an integer in 0..{n}", is_whole=True
+            )
         return None
 
     def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
@@ -356,13 +364,17 @@ class AdditiveNoise(ShownMechanism):
             return make_heat_figure(
                 NOISE_TITLE,
                 "noise η₁",
-                range(sizes[0]),
-                "noise η₂",
-                range(sizes[1]),
-                self.pmf.reshape(sizes),
+                rows=range(sizes[0]),
+                column_label="noise η₂",
+                columns=range(sizes[1]),
+                cells=self.pmf.reshape(sizes),
             )
         return make_bar_figure(
-            NOISE_TITLE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0
+            NOISE_TITLE,
+            "noise η, added to the true answer",
+            labels=range(self.pmf.size),
+            values=self.pmf,
+            min_visible_share=-1.0,
         )
 
     # Numbers.

@@ -227,7 +227,7 @@ class LineNoise(ShownMechanism):
             outcomes += 2
             bits += count_bits(atom)
         extremes = 1 if law.is_even_and_falling else None
-        return AuditSize(2 * reach, outcomes, 1, bits, extremes=extremes)
+        return AuditSize(2 * reach, outcomes, laws=1, bits=bits, extremes=extremes)
 
     def weight_bits(self, span: int, extra_powers: int) -> int:
         """Count the bits of the weights' total and, with tails, of the powers of the ratio.
@@ -528,13 +528,17 @@ class AdditiveIntegerNoise(LineNoise):
             return ColumnInputs(
                 "noise",
                 -(2.0**53),
-                2.0**53,
-                "an integer of size at most 2^53",
-                True,
+                high=2.0**53,
+                constraint="an integer of size at most 2^53",
+                is_whole=True,
                 is_bounded=False,
             )
         return ColumnInputs(
-            "noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True
+            "noise",
+            float(clamp[0]),
+            high=float(clamp[1]),
+            constraint=f"an integer in {clamp[0]}..{clamp[1]}",
+            is_whole=True,
         )
 
     def with_max_distance(self, distance: int) -> AdditiveIntegerNoise:

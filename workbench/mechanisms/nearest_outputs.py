@@ -379,8 +379,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             x = np.concatenate([x, step_starts, np.minimum(step_starts + 2 * half, high)])
         x = np.sort(x)
         first = np.searchsorted(cuts, x)
-        losses = other_weight * _power_sums(points, x, 0, len(outputs), power)
-        own_sums = _power_sums(points, x, first, first + self.own, power)
+        losses = other_weight * _power_sums(points, x, first=0, end=len(outputs), power=power)
+        own_sums = _power_sums(points, x, first, end=first + self.own, power=power)
         losses += (own_weight - other_weight) * own_sums
         if step_weight:
             losses += step_weight * abs((x - low) % (2 * half) - half) ** power

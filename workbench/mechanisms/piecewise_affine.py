@@ -314,7 +314,14 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Return the numbers from the first knot to the last."""
         low = float(self.knots[0])
         high = float(self.knots[-1])
-        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
+        return ColumnInputs(
+            "quantizer",
+            low,
+            high,
+            constraint=f"in [{low:g}, {high:g}]",
+            is_whole=False,
+            is_exact=True,
+        )
 
     def published_error(self) -> None:
         """Return None: the error depends on the input."""

@@ -93,7 +93,14 @@ class RangePublisher:
         """Return the numbers of the range."""
         low = float(self.ends[0])
         high = float(self.ends[-1])
-        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
+        return ColumnInputs(
+            "channel",
+            low,
+            high,
+            constraint=f"in [{low:g}, {high:g}]",
+            is_whole=False,
+            is_exact=True,
+        )
 
     def published_error(self) -> None:
         """Return None: the error depends on the answer."""

@@ -221,7 +221,13 @@ class AdditiveRealNoise(LineNoise):
         """Return all finite numbers, except the largest."""
         constraint = "a number of size at most 1e300"
         return ColumnInputs(
-            "noise", -1e300, 1e300, constraint, False, is_bounded=False, is_exact=True
+            "noise",
+            low=-1e300,
+            high=1e300,
+            constraint=constraint,
+            is_whole=False,
+            is_bounded=False,
+            is_exact=True,
         )
 
     def with_max_distance(self, distance: float) -> AdditiveRealNoise:
@@ -396,12 +402,12 @@ class AdditiveRealNoise(LineNoise):
             edges = np.append(edges[:-1:cells_per_step], edges[-1])
             notes.append(f"each step is the mean of {cells_per_step} cells")
         law = make_series(
-            "this design", "area", 0, edges, np.append(values, values[-1]), steps=True
+            "this design", "area", colour=0, x=edges, y=np.append(values, values[-1]), steps=True
         )
         if self.atom:
             notes.append(f"an atom of {atom:.4g} at 0 is not drawn")
         return make_line_figure(
-            "Density of the noise", "noise η", "density", [law], note="; ".join(notes)
+            "Density of the noise", "noise η", "density", series=[law], note="; ".join(notes)
         )
 
     def to_dict(self) -> Record:

@@ -122,7 +122,12 @@ class ShownMechanism(Shown):
         title = "Probability of every output, input by input"
         points = [tuple(point) if np.ndim(point) else point for point in outputs[used_outputs]]
         return make_heat_figure(
-            title, "input", self.inputs, "published value", points, cells[:, used_outputs]
+            title,
+            "input",
+            rows=self.inputs,
+            column_label="published value",
+            columns=points,
+            cells=cells[:, used_outputs],
         )
 
     def figure(self) -> Drawn:
@@ -166,7 +171,7 @@ def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureDa
         keep = np.ones(x.size, dtype=bool)
         # There is no gap where the law does not jump.
         keep[3 * continuous + 2] = False
-        lines.append(make_series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
+        lines.append(make_series(f"output {output:.4g}", "line", colour=k, x=x[keep], y=y[keep]))
     return lines
 
 

@@ -99,8 +99,8 @@ def certify(
     must_keep_means = unbiased or unbiased_for is not None
     repaired, share = repair_rows(
         subject,
-        lambda candidate: satisfies_claim(candidate, claim),
-        means if must_keep_means else None,
+        is_private=lambda candidate: satisfies_claim(candidate, claim),
+        means=means if must_keep_means else None,
         allow_bias=allow_bias,
     )
     bias = None

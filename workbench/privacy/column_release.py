@@ -128,7 +128,7 @@ class ColumnMechanism:
         if has_all_neighbours and not (budget and budget.per_distance):
             any_two = budget
             if any_two is None:
-                any_two = self._budget_between_all(wide_mechanism, None).round_up_epsilon()
+                any_two = self._budget_between_all(wide_mechanism, steps=None).round_up_epsilon()
             return RowCost(
                 neighbours=budget,
                 any_two=None if any_two.epsilon is None else any_two,
@@ -275,7 +275,7 @@ def column_mechanism_of_design(design: Any) -> ColumnMechanism:
         design: A Design or a Certificate.
     """
     certificate = getattr(design, "certificate", design)
-    return _build_column_mechanism(design.mechanism, certificate, [])
+    return _build_column_mechanism(design.mechanism, certificate, notes=[])
 
 
 def _build_column_mechanism(

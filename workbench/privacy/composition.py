@@ -140,13 +140,13 @@ class Composition(Shown):
         last_epsilon = 1.5 * min(self.epsilon, _SETTINGS.max_plotted_epsilon) or 1.0
         epsilons = np.linspace(0, last_epsilon, _SETTINGS.plotted_points)
         deltas = [float(law.delta(Fraction(epsilon))) for epsilon in epsilons]
-        curve = make_series("upper bound for all runs", "line", 0, epsilons, deltas)
+        curve = make_series("upper bound for all runs", "line", colour=0, x=epsilons, y=deltas)
         bounds = make_series(
             "requested: lower bound, upper bound",
             "filled",
-            1,
-            [self.epsilon_low, self.epsilon],
-            [self.delta_low, self.delta],
+            colour=1,
+            x=[self.epsilon_low, self.epsilon],
+            y=[self.delta_low, self.delta],
         )
         title = "Privacy of all runs: δ as a function of ε"
         return draw_chart(make_line_figure(title, "ε", "δ(ε)", [curve, bounds]))
@@ -375,7 +375,9 @@ class ComposedClaim:
         law = _compose_privacy_losses([(pair, self.runs)], self.step, is_upper=True, bits=bits)
         if law.delta(self.epsilon) <= self.delta:
             return
-        runs = _find_worst_neighbours([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
+        runs = _find_worst_neighbours(
+            subjects=[mechanism], runs=[(pair, self.runs)], epsilon=self.epsilon
+        )
         lower_law = _compose_privacy_losses(runs, self.step / 8, is_upper=False, bits=bits)
         lower_bound = lower_law.delta(self.epsilon)
         if lower_bound > self.delta:

@@ -313,7 +313,7 @@ def make_profile_figure(
         is_staircase = all(all(not piece.q for piece in pieces) for pieces in curve.curves)
         name = f"{get_delta_notion(curve.notion).title} δ"
         deltas = curve.float_deltas(epsilons)
-        series.append(make_series(name, "line", colour, epsilons, deltas, steps=is_staircase))
+        series.append(make_series(name, "line", colour, x=epsilons, y=deltas, steps=is_staircase))
     if budgets:
         series.append(make_series("requested", "filled", 6, *zip(*budgets, strict=True)))
     title = "Privacy profile: δ as a function of ε"

@@ -135,9 +135,9 @@ def _error_of_line_noise(noise: Any, loss: str, data: Any) -> ExpectedError:
         mean_error = noise.clamped_loss(loss)
         worst_error = noise.clamped_loss(loss, weights=None)
         range_text = f"uniform on {format_range(clamp)}"
-        return ExpectedError(loss, range_text, mean_error, worst_error, None)
+        return ExpectedError(loss, range_text, mean_error, worst_error, worst_input=None)
     error: Fraction = noise.loss(loss)
-    return ExpectedError(loss, "the same for every input", error, error, None)
+    return ExpectedError(loss, "the same for every input", error, error, worst_input=None)
 
 
 def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
@@ -171,7 +171,9 @@ def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> Expec
     worst_input = inputs[worst_index]
     if labels is not None:
         worst_input = format_point(worst_input)
-    return ExpectedError(loss, data_text, mean_error, losses[worst_index], worst_input)
+    return ExpectedError(
+        loss, data_text, mean_error, worst_error=losses[worst_index], worst_input=worst_input
+    )
 
 
 def _to_python_point(point: Any) -> Any:
@@ -295,7 +297,9 @@ def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError
         uniform_error, worst_error, place = compute_errors(loss)
         if data is None or data == "uniform":
             range_text = _describe_uniform(*mechanism.ends)
-            return ExpectedError(loss, range_text, uniform_error, worst_error, nearest_float(place))
+            return ExpectedError(
+                loss, range_text, uniform_error, worst_error, worst_input=nearest_float(place)
+            )
     worst_input = None
     if place is not None:
         worst_input = nearest_float(place)
@@ -348,8 +352,8 @@ def _error_at_input(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> 
     if not pieces:
         inputs = read_rationals([x], "data")
         outputs = _list_exact_outputs(mechanism)
-        return compute_expected_losses(loss, inputs, [mechanism.law(x)], outputs)[0]
+        return compute_expected_losses(loss, inputs, laws=[mechanism.law(x)], outputs=outputs)[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
-    exact_input = read_real_input(x, ends[0], ends[-1], ends, "data")
+    exact_input = read_real_input(x, ends[0], high=ends[-1], knots=ends, name="data")
     position = min(bisect_right(ends, exact_input), len(pieces)) - 1
     return pieces[position](exact_input)

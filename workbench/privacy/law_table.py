@@ -94,7 +94,9 @@ def build_law_table(mechanism: Any) -> Table | None:
         return _write_real_table(mechanism)
     if isinstance(mechanism, PiecewiseAffine):
         places = [format_fraction(place) for place in mechanism.end_inputs]
-        return _write_matrix_table(_PIECES, [], places, mechanism.bins, mechanism.ends)
+        return _write_matrix_table(
+            _PIECES, options=[], labels=places, outputs=mechanism.bins, laws=mechanism.ends
+        )
     if isinstance(mechanism, RangeMechanism):
         return _write_range_table(mechanism)
     if isinstance(mechanism, Channel):
@@ -411,7 +413,11 @@ def _write_channel_table(channel: Channel) -> Table | None:
     numbers = tuple(range(len(channel.rows))), tuple(range(len(channel.rows[0])))
     inputs, outputs = channel.axis_labels or numbers
     return _write_matrix_table(
-        _FINITE, [_write_neighbours(channel)], [*map(_format_label, inputs)], outputs, channel.rows
+        _FINITE,
+        options=[_write_neighbours(channel)],
+        labels=[*map(_format_label, inputs)],
+        outputs=outputs,
+        laws=channel.rows,
     )
 
 
@@ -427,7 +433,9 @@ def _write_range_table(mechanism: RangeMechanism) -> Table | None:
         labels = [f"{low} to {high}" for low, high in pairwise(ends)]
     sensitivity = format_fraction(mechanism.sensitivity)
     options = [f"sensitivity {sensitivity}", _write_neighbours(mechanism)]
-    return _write_matrix_table(kind, options, labels, mechanism.axis_labels[1], mechanism.rows)
+    return _write_matrix_table(
+        kind, options, labels, outputs=mechanism.axis_labels[1], laws=mechanism.rows
+    )
 
 
 def _write_neighbours(channel: Channel) -> str:

@@ -218,7 +218,7 @@ class ReleaseLedger:
         """
         ledger_path = read_file_path(path, "ledger")
         with _write_unfinished_ledger(
-            ledger_path, terms, secrets.token_bytes(_KEY_BYTES), ()
+            ledger_path, terms, secrets.token_bytes(_KEY_BYTES), releases=()
         ) as unfinished:
             try:
                 os.link(unfinished, ledger_path)
@@ -450,9 +450,9 @@ def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
         terms = LedgerTerms(
             entries["relation"],
             entries["person"],
-            entries["accounting"],
-            epsilon,
-            parse_ratio(entries["delta"], "delta"),
+            accounting=entries["accounting"],
+            epsilon=epsilon,
+            delta=parse_ratio(entries["delta"], "delta"),
         )
         return terms, _read_key(entries["key"])
     except InvalidRequest as error:

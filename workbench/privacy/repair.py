@@ -233,7 +233,7 @@ def repair_noise(
     if is_pure:
         raise NotCertified("The exact audit refuses the repaired masses.")
     if all_bounds:
-        private_weights = raise_weights(question, weights, budgets, None)
+        private_weights = raise_weights(question, weights, budgets, pattern=None)
     else:
         private_weights = [1] * len(weights)
     total = sum(weights)
@@ -345,8 +345,8 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
             return mix_line_noise(
                 mechanism,
                 private_law,
-                lambda candidate: provably_satisfies_claim(candidate, claim),
-                _MAX_LINE_EXPONENT,
+                is_accepted=lambda candidate: provably_satisfies_claim(candidate, claim),
+                max_exponent=_MAX_LINE_EXPONENT,
             )
     scaled_weights = [weight << _RATIO_BITS for weight in noise.weights]
     ratio = bound_inverse_exponential(epsilon)

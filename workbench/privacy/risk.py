@@ -275,7 +275,7 @@ class Risk(Shown):
         if vertices[0][1] < 1:
             vertices = ((ZERO, ONE), *vertices)
         series = [make_series("this mechanism", "line", 0, *zip(*vertices, strict=True))]
-        series.append(make_series("no information", "dashed", 7, [0, 1], [1, 0]))
+        series.append(make_series("no information", "dashed", colour=7, x=[0, 1], y=[1, 0]))
         # The trade-off function of a claim assumes neighbours in both orders.
         is_one_sided = self.mechanism.is_one_sided
         claimed_curves = _compute_claimed_curve(None if is_one_sided else claim)

@@ -140,4 +140,11 @@ def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     else:
         reach = max(abs(places[i] - places[j]) for i, j in question.pairs)
     has_same_outputs = {*inputs} == {*outputs}
-    return AnswerGrid(low, step, places, reach, tuple(nearest_outputs), has_same_outputs)
+    return AnswerGrid(
+        low,
+        step,
+        places,
+        reach,
+        nearest_outputs=tuple(nearest_outputs),
+        has_same_outputs=has_same_outputs,
+    )

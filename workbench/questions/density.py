@@ -214,7 +214,7 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
         float(c),
         shape,
         breaks,
-        ((-1.0, left_mass), (1.0, right_mass)),
+        atoms=((-1.0, left_mass), (1.0, right_mass)),
         is_symmetric=mean == 0,
     )
 
@@ -245,7 +245,9 @@ def density_from_function(
     def float_shape(x: Vector) -> Vector:
         return np.asarray(shape(x), dtype=float)
 
-    return Density("function", 1.0, float_shape, cuts, (), is_symmetric).validate()
+    return Density(
+        "function", c=1.0, shape=float_shape, breaks=cuts, atoms=(), is_symmetric=is_symmetric
+    ).validate()
 
 
 def parse_density(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:

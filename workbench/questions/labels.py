@@ -76,7 +76,7 @@ class Labels(OneLine):
         if prior is not None:
             p = read_floats(prior, "prior", "a list of numbers", column=True).copy()
             if y.ndim == p.ndim == 1:
-                p = align_array(prior, p, y.tolist, "prior", "labels")
+                p = align_array(prior, p, answers=y.tolist, name="prior", points_name="labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
         is_valid_label = np.abs(y) <= MAX_LABEL_SIZE
@@ -195,7 +195,9 @@ class Labels(OneLine):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
         listed_values = np.empty(self.k)
         listed_values[list(order)] = self.values
-        aligned_weights = align_array(prior, weights, listed_values.tolist, "prior", "labels")
+        aligned_weights = align_array(
+            prior, weights, answers=listed_values.tolist, name="prior", points_name="labels"
+        )
         labels = Labels(self.values, aligned_weights[list(order)])
         labels.__dict__["listed_order"] = order
         return labels

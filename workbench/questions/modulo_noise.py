@@ -205,7 +205,7 @@ class ModuloNoise(OneLine):
             InvalidRequest: If the shift has another number of parts, a part is not below its size,
                 or all parts are 0.
         """
-        parts = self._read_element(shift, lambda size: 1 - size)
+        parts = self._read_element(shift, min_part=lambda size: 1 - size)
         if parts is None or not any(parts):
             constraint = f"an integer in 1..{self.sizes[0] - 1} or its negative"
             if not self.is_scalar:
@@ -224,7 +224,7 @@ class ModuloNoise(OneLine):
         Raises:
             InvalidRequest: If x has another number of parts, or a part is not in 0..size-1.
         """
-        parts = self._read_element(x, lambda size: 0)
+        parts = self._read_element(x, min_part=lambda size: 0)
         if parts is None:
             constraint = f"an answer of the query, in 0..{self.sizes[0] - 1}"
             if not self.is_scalar:

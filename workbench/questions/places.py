@@ -206,7 +206,7 @@ def pairs_within_radius(
     plane = Plane(places, places, norm)
     coordinates = collect_numbers(places)
     tolerance = compute_threshold_tolerance(
-        radius, coordinates, entries, "places", plane.smallest_distance
+        radius, coordinates, entries, name="places", spacing=plane.smallest_distance
     )
     is_near = plane.find_within(radius + tolerance)
     pairs = np.argwhere(np.triu(is_near, 1))

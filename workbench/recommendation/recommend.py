@@ -305,7 +305,7 @@ def recommend(
     query, subject = _make_query(values, budget, question)
     if unit is not None and not query.question.is_planar and not query.is_per_distance:
         must("unit", "left out unless places are given, or an epsilon per unit", repr(unit))
-    return _compare_classes(query, subject, progress, values["only"], notes)
+    return _compare_classes(query, subject, progress, only_class=values["only"], notes=notes)
 
 
 def _spell_question_options(question: Any, options: Values) -> Record:

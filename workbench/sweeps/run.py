@@ -64,7 +64,7 @@ def sweep(
         KeyboardInterrupt: Ctrl-C was pressed. Committed rows are kept.
     """
     if jobs is not None:
-        integer_reader(1, 1024)(jobs, "jobs")
+        integer_reader(minimum=1, maximum=1024)(jobs, "jobs")
     if cluster is not None and jobs is not None:
         raise InvalidRequest(
             "jobs must be left out with a cluster, which has its own workers. "

@@ -229,7 +229,15 @@ def run_on_processes(
         for index in suspects:
             died: list[int] = []
             deaths[index] = MAX_DEATHS
-            yield from _run_in_pool(tasks, [index], 1, 1, deaths, died, function)
+            yield from _run_in_pool(
+                tasks,
+                waiting=[index],
+                jobs=1,
+                capacity=1,
+                deaths=deaths,
+                suspects=died,
+                function=function,
+            )
             if died:
                 yield index, None
     except BaseException:

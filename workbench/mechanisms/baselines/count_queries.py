@@ -109,7 +109,7 @@ def clamped_geometric(n: int, alpha: Real) -> Channel:
         InvalidRequest: If n is no integer from 1 to 10,000, or alpha is outside [0, 1).
     """
     ratio = read_number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
-    return clamped_channel(n, IntegerLaw(0, [1], ratio=ratio))
+    return clamped_channel(n, IntegerLaw(first=0, weights=[1], ratio=ratio))
 
 
 def clamped_gaussian(n: int, variance: Real) -> Channel:
@@ -249,7 +249,9 @@ BASELINE_FAMILIES = {
     "gaussian": BaselineFamily(
         _gaussian_table, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian
     ),
-    "exponential": BaselineFamily(_exponential_table, (1e-3, 1e6), float, exponential_mechanism),
+    "exponential": BaselineFamily(
+        _exponential_table, span=(1e-3, 1e6), parameter=float, build=exponential_mechanism
+    ),
 }
 
 

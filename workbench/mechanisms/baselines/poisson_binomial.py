@@ -179,7 +179,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p.
         """
         return compare_pairs(
-            (self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c"
+            (self.law(-self.c), self.law(self.c)),
+            pairs=((0, 1), (1, 0)),
+            name=lambda end: f"x={'-+'[end]}c",
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:

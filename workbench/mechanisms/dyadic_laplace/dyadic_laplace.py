@@ -224,7 +224,12 @@ class DyadicLaplace(Shown):
             )
 
         return encode_in_chunks(
-            x, self.reach / self.epsilon, "reach / epsilon, a public bound", shared, local, chunk
+            x,
+            self.reach / self.epsilon,
+            bound_text="reach / epsilon, a public bound",
+            shared_stream=shared,
+            local_stream=local,
+            encode_chunk=chunk,
         )
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:

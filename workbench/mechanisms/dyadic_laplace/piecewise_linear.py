@@ -162,7 +162,7 @@ def encode_in_chunks(
     return _in_chunks(
         values,
         np.int64,
-        lambda part: encode_chunk(
+        convert=lambda part: encode_chunk(
             part, shared_stream.take(part.size), own_stream.take(part.size, 3)
         ),
     )
@@ -189,7 +189,7 @@ def decode_in_chunks(
     return _in_chunks(
         read_integer_array(m),
         np.float64,
-        lambda part: decode_chunk(part, shared_stream.take(part.size)),
+        convert=lambda part: decode_chunk(part, shared_stream.take(part.size)),
     )
 
 
@@ -340,7 +340,14 @@ class QuantizedPiecewiseLinear:
             u = symmetric_uniform(shared_words[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(local_words[:, 2]), u)
 
-        return encode_in_chunks(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
+        return encode_in_chunks(
+            x,
+            MAX_QUOTIENT * self.step,
+            bound_text="2^61 steps",
+            shared_stream=shared,
+            local_stream=local,
+            encode_chunk=chunk,
+        )
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """Decode X̂ = δ (M + U) in the shape of m (a float for a scalar).
@@ -356,7 +363,9 @@ class QuantizedPiecewiseLinear:
         return decode_in_chunks(
             m,
             shared,
-            lambda part, shared_words: (part + symmetric_uniform(shared_words[:, 1])) * self.step,
+            decode_chunk=lambda part, shared_words: (
+                (part + symmetric_uniform(shared_words[:, 1])) * self.step
+            ),
         )
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:
