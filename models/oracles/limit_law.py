@@ -49,7 +49,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from workbench.models.oracles.column_cut import DigitSums
+from workbench.models.oracles.column_cut import PowerSums
 from workbench.models.oracles.question import ClosedForm
 
 # Powers of a that change a sum by less than this share of its target are left out.
@@ -57,7 +57,7 @@ _MAX_SUM_ERROR = 1e-14
 
 _PROOF = "n -> ∞, differences 1..μ̄ in one direction, every δ: "
 
-_make_digit_sums = lru_cache(maxsize=4)(DigitSums)
+_make_power_sums = lru_cache(maxsize=4)(PowerSums)
 
 
 def _find_nearest_sums(ratio: float, count: int, target: float) -> list[float]:
@@ -69,10 +69,10 @@ def _find_nearest_sums(ratio: float, count: int, target: float) -> list[float]:
     """
     power_count = math.ceil(math.log(target * _MAX_SUM_ERROR / count) / math.log(ratio))
     powers = ratio ** np.arange(1, power_count + 1)
-    digit_sums = _make_digit_sums(ratio, power_count, count)
+    power_sums = _make_power_sums(ratio, power_count, count)
     sums = [0.0]
     for size in range(1, count + 1):
-        sums += [float(counts @ powers) for counts in digit_sums.find_nearest(size, target)]
+        sums += [float(counts @ powers) for counts in power_sums.find_nearest(size, target)]
     return sums
 
 
