@@ -9,12 +9,17 @@ S(u) = Pr[|η| > u] is affine on every cell, so
 
     g(u) = ∫_0^u p h^(p-1) S(h) dh        of degree p + 1 on every cell
     G(u) = ∫_0^u g(h) dh
+
+The weights of a geometric tail need more bits with every period. On a range of many periods, the
+masses of the cells are therefore rounded up to multiples of 2^-192. This raises S, so that g and G
+are upper bounds. The excess is less than 2^-100 of the loss of an error as long as the range.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import Any
@@ -27,7 +32,61 @@ Polynomial = list[Fraction]  # The coefficients of 1, u, u², ...
 # An interval in which the slope changes its sign is divided into this many parts, and the maximum
 # is located to one of them.
 _BISECTION_PARTS = 1 << 40
+_MAX_EXACT_BITS = 1 << 14  # Masses are rounded up if weights need more bits than this.
+_MASS_BITS = 192  # Masses that are rounded up are multiples of 2 to minus this.
+_MAX_ROUNDED_CELLS = 100_000  # A law of more rounded cells is not summed.
 _MAX_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
+
+_Runs = list[tuple[int, int]]  # Masses of cells, each with a number of consecutive cells.
+
+
+def _round_up_masses(law: Any, total: Fraction, last_cell: int) -> tuple[_Runs, int] | None:
+    """Round up the masses of |η| on the cells 0..last_cell of a law with a geometric tail.
+
+    A block is one period of the tail. Each block is computed from the last one and rounded up
+    again. Far out the rounded blocks no longer change.
+
+    Args:
+        law: The `IntegerLaw` of the cells.
+        total: The total weight of the noise, with its atom.
+        last_cell: The last cell.
+
+    Returns:
+        (runs, mass beyond the last cell), in units of 2^-192. None if the law is not even, or if
+        its period is longer than one side.
+
+    Raises:
+        NotCertified: If too many blocks differ.
+    """
+    weights = law.weights
+    if law.first != -law.last or weights != weights[::-1] or law.period > law.last:
+        return None
+    scale = (1 << _MASS_BITS) / total
+    masses = [math.ceil(weights[law.last] * scale)]
+    masses += [math.ceil(2 * weight * scale) for weight in weights[law.last + 1 :]]
+    block = masses[-law.period :]
+    while len(masses) <= last_cell:
+        check_time_limit()
+        next_block = [math.ceil(mass * law.ratio) for mass in block]
+        if next_block == block:
+            break
+        block = next_block
+        masses += block
+        if len(masses) > _MAX_ROUNDED_CELLS:
+            raise NotCertified(
+                f"Its loss on a range of this width needs more than {_MAX_ROUNDED_CELLS} cells."
+            )
+    runs = _count_runs(masses[: last_cell + 1])
+    missing_count = last_cell + 1 - len(masses)
+    if missing_count > 0:
+        runs.append((max(block), missing_count))
+    later_blocks = math.ceil(sum(block) * law.ratio / (1 - law.ratio))
+    return runs, sum(masses[last_cell + 1 :]) + later_blocks
+
+
+def _count_runs(masses: Iterable[int]) -> _Runs:
+    """Count equal consecutive masses. Returns each mass with its number of cells."""
+    return [(mass, sum(1 for _ in cells)) for mass, cells in groupby(masses)]
 
 
 class CutNoise:
@@ -48,39 +107,26 @@ class CutNoise:
     def __init__(self, noise: Any, power: int, max_distance: Fraction) -> None:
         law = noise.cells
         beta = noise.width
-        total = noise.total
         last_cell = math.ceil(max_distance / beta) + 1
-        if law.ratio:
-            bits = last_cell // law.period * law.ratio.denominator.bit_length()
-            if bits > _MAX_BITS:
-                raise NotCertified(
-                    f"Its exact loss on a range of this width needs numbers of {bits} bits, "
-                    f"more than {_MAX_BITS}."
-                )
-        else:
+        if not law.ratio:
             last_cell = min(last_cell, max(-law.first, law.last))
-        weights = law.weights_between(-last_cell, last_cell)
-        self.is_even = weights == weights[::-1]
         self._power = power
-        folded_weights = [weights[last_cell]]
-        for a, b in zip(weights[last_cell + 1 :], weights[last_cell - 1 :: -1], strict=True):
-            check_time_limit()
-            folded_weights.append(a + b)
-        folded_weights.append(0)
+        runs, unit, tail_mass = self._list_masses(law, noise.total, last_cell)
         self._starts = list[Fraction]()
         self._polynomials = list[tuple[Polynomial, ...]]()
         start = ZERO
-        # This is Pr[|η| > 0]. The atom at 0 is in `total`, but not in `law`.
-        tail_mass = law.total / total
         cell_count = 0
         # The first cell is half a cell, of double density.
-        folded_weights[0] *= 2
+        first_mass, first_count = runs[0]
+        runs[:1] = [(2 * first_mass, 1), (first_mass, first_count - 1)]
         # Neighbouring cells of the same density are merged.
-        for weight, cells in groupby(folded_weights):
+        for mass, count in runs:
             check_time_limit()
-            cell_count += sum(1 for _ in cells)
+            if not count:
+                continue
+            cell_count += count
             end = (cell_count - Fraction(1, 2)) * beta
-            fall = weight / total / beta
+            fall = mass * unit / beta
             slope = [ZERO] * (power - 1) + [power * (tail_mass + fall * start), -power * fall]
             g = _integrate(slope, start, self(start))
             G = _integrate(g, start, self.integral(start))
@@ -88,6 +134,39 @@ class CutNoise:
             self._polynomials.append((slope, g, G))
             tail_mass -= fall * (end - start)
             start = end
+
+    def _list_masses(
+        self, law: Any, total: Fraction, last_cell: int
+    ) -> tuple[_Runs, Fraction, Fraction]:
+        """List the masses of |η| on the cells 0..last_cell, and set `is_even`.
+
+        Returns:
+            (runs, unit, S(0)). The runs are in this unit, and end with a cell without mass.
+        """
+        bits = 0
+        if law.ratio:
+            bits = last_cell // law.period * law.ratio.denominator.bit_length()
+        if bits > _MAX_EXACT_BITS:
+            rounded_masses = _round_up_masses(law, total, last_cell)
+            if rounded_masses is not None:
+                self.is_even = True
+                runs, mass_beyond = rounded_masses
+                unit = Fraction(1, 1 << _MASS_BITS)
+                mass = mass_beyond + sum(mass * count for mass, count in runs)
+                return [*runs, (0, 1)], unit, mass * unit
+        if bits > _MAX_BITS:
+            raise NotCertified(
+                f"Its exact loss on a range of this width needs numbers of {bits} bits, more than "
+                f"{_MAX_BITS}."
+            )
+        weights = law.weights_between(-last_cell, last_cell)
+        self.is_even = weights == weights[::-1]
+        folded_weights = [weights[last_cell]]
+        for a, b in zip(weights[last_cell + 1 :], weights[last_cell - 1 :: -1], strict=True):
+            check_time_limit()
+            folded_weights.append(a + b)
+        runs = _count_runs([*folded_weights, 0])
+        return runs, 1 / Fraction(total), law.total / total
 
     def _evaluate(self, u: Fraction, order: int) -> Fraction:
         """Compute g'(u), g(u) or G(u) for order 0, 1 or 2."""

@@ -275,6 +275,9 @@ class AdditiveRealNoise(LineNoise):
     def clamped_loss(self, name: str, weights: Sequence[Fraction] | None = (ONE,)) -> Fraction:
         """Compute the exact expected loss if the sum is clamped into [low, high].
 
+        On a range of many sensitivities, the result is a close upper bound
+        (`workbench.mechanisms.cut_noise`).
+
         The answer is uniform on each of several equal parts of the range, whose width is R. Let c
         be the loss and g(u) = E c(min(|η|, u)). If η is even, the mean loss of an answer at a
         distance u below the upper end is (g(u) + g(R - u))/2. So R times the mean over the range is

@@ -7,6 +7,7 @@ holds its name, its notes, and a function that computes its loss.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX_LOSSES, LINEAR_LOSSES
 from workbench.families.channel.query_channels import make_certified_design
 from workbench.families.channel.request import ChannelTooLarge
+from workbench.models.oracles.line_noise import POWERS, staircase_reals
 from workbench.pipeline.design import Design
 from workbench.pipeline.published import list_entries
 from workbench.pipeline.recommendation import (
@@ -34,6 +36,7 @@ from workbench.pipeline.requirements import (
 )
 from workbench.pipeline.user_baselines import make_baselines
 from workbench.questions.finite_query import FREE
+from workbench.questions.range_query import MAX_CELLS
 
 # The mechanisms of these classes are channels on the outputs of the query.
 _CHANNEL_CLASSES = (
@@ -81,6 +84,16 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     Args:
         query: a query with real answers.
     """
+    if _is_noise_better(query):
+        command = query.design_command("channel", "range", "sensitivity", "prior", "loss")
+        reason = (
+            f"not tried, because its loss on at most {MAX_CELLS} cells is larger than that of real "
+            "noise"
+        )
+        if command is not None:
+            reason += f" ({command} designs it)"
+        yield Candidate(RANGE_CHANNEL, reason=reason)
+        return
     note = f"biased; designed for {query.range_query.prior_text} on the range; chooses its outputs"
     make_request = partial(
         query.make_request, FAMILY, query.question, loss=query.aim.loss, **query.budget_options
@@ -88,6 +101,53 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate.from_request(
         RANGE_CHANNEL, note, make_request, query.time, _read_range_value, supports_runs=True
     )
+
+
+def bound_loss_on_cells(loss: str, pure_epsilon: float | None) -> float:
+    """Return a lower bound on the expected loss of a channel on cells of the width 1.
+
+    A channel publishes one law for all answers of a cell, and the answers are uniform on a cell. So
+    the absolute loss is at least 1/4 and the squared loss at least 1/12, by the distance from the
+    middle of the cell. Under pure DP consider an output at the distance s from the middle of a cell
+    and 1 - s from that of the next one, which is as likely. Given the output, the cell has a
+    probability of at most p = e^ε/(1 + e^ε). So the mean absolute loss of both cells is at least
+
+        min_s p (1/4 + s²) + (1 - p) (1 - s) = p/4 + (1 - p) - (1 - p)²/4p
+
+    and the mean squared loss is at least 1/12 + p (1 - p).
+
+    Args:
+        loss: "absolute" or "squared".
+        pure_epsilon: ε of pure DP if all cells are equally likely. None in all other cases.
+    """
+    p = 1.0
+    if pure_epsilon is not None:
+        p = 1 / (1 + math.exp(-pure_epsilon))
+    if loss == "absolute":
+        return p / 4 + (1 - p) - (1 - p) ** 2 / (4 * p)
+    return 1 / 12 + p * (1 - p)
+
+
+def _is_noise_better(query: Query) -> bool:
+    """Return whether noise on the reals has a smaller loss than every channel on cells of a range.
+
+    The noise is the staircase at δ = 0, which is private at every δ. The grid has the largest
+    number of cells that is allowed.
+    """
+    claim = query.claim
+    real_range = query.range_query
+    is_loss_at_epsilon = query.aim.max_loss is None and query.aim.runs == 1
+    if not is_loss_at_epsilon or claim.notion.name not in ("dp", "pure"):
+        return False
+    if real_range.weights is None or real_range.has_user_cells:
+        return False
+    epsilon = float(claim.epsilon)
+    is_pure = real_range.uniform and not claim.delta
+    cell_loss = bound_loss_on_cells(query.aim.loss, epsilon if is_pure else None)
+    power = POWERS[query.aim.loss]
+    channel_loss = cell_loss * float((real_range.high - real_range.low) / MAX_CELLS) ** power
+    noise_loss = staircase_reals(epsilon, float(real_range.sensitivity), query.aim.loss)
+    return channel_loss > noise_loss
 
 
 def _make_best_channel(query: Query) -> Candidate:

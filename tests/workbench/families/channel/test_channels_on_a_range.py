@@ -17,6 +17,7 @@ from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.proof import bound_gain_of_delta
 from workbench.families.channel.range import _RangeSearch
+from workbench.families.channel.recommendation import bound_loss_on_cells
 from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import optimal_bins
 from workbench.questions.range_query import RangeQuery
@@ -451,3 +452,14 @@ def test_a_range_far_from_0_has_the_same_loss_and_bound(loss: str):
     near = wb.design("channel", range="0..1", epsilon=8, loss=loss)
     far = wb.design("channel", range="1000000000..1000000001", epsilon=8, loss=loss)
     assert (far.objective, far.bound) == (near.objective, near.bound)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
+def test_no_channel_on_cells_is_below_the_bound_of_two_cells(loss: str, epsilon: str):
+    """On two cells of the width 1 the bound of the squared loss is close to the optimum."""
+    query = RangeQuery("0..2", sensitivity=1, cells=2)
+    design = wb.design(query, loss=loss, epsilon=epsilon)
+    bound = bound_loss_on_cells(loss, float(epsilon))
+    assert bound <= design.objective <= 1.2 * bound
+    assert bound_loss_on_cells(loss, None) < bound

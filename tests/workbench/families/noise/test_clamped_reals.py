@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.mechanisms import cut_noise
 from workbench.privacy.expected_error import compute_expected_error
 
 # Noise on 7 cells of width 1/2, with an atom at 0, that is not clamped.
@@ -49,6 +51,19 @@ def test_clamped_loss_equals_a_sum_over_answers_and_noise(width: int, loss: str,
 def test_worst_case_loss_is_larger_than_the_mean_loss():
     narrow = clamp_noise(0, "1/8")
     assert narrow.clamped_loss("squared", None) > narrow.clamped_loss("squared")
+
+
+@pytest.mark.parametrize("weights", [(1,), WEIGHTS, None], ids=["uniform", "parts", "worst"])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_loss_with_rounded_masses_is_a_close_upper_bound(monkeypatch, loss: str, weights: Any):
+    """The tail has 30 periods, or its masses are rounded so coarsely that they stop falling."""
+    mechanism = wb.design(wb.RealNoise(1, clamp="0..30"), epsilon=1, loss="absolute").mechanism
+    exact_loss = mechanism.clamped_loss(loss, weights)
+    monkeypatch.setattr(cut_noise, "_MAX_EXACT_BITS", 0)
+    assert 0 < mechanism.clamped_loss(loss, weights) - exact_loss < Fraction(1, 2**100)
+    monkeypatch.setattr(cut_noise, "_MASS_BITS", 24)
+    excess = mechanism.clamped_loss(loss, weights) - exact_loss
+    assert 0 < excess < Fraction(1000, 2**24) * 30**2
 
 
 def test_worst_case_loss_of_a_wide_range_is_that_of_unclamped_noise():
