@@ -41,7 +41,7 @@ Invariant. `_start_even` reads positions among the entries as column numbers, so
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -564,7 +564,7 @@ class TangentProgram:
         """
         inner_laws = self.comparisons.laws_at(self.inner_columns)
         outer_laws = self.comparisons.laws_at(self.x)
-        shares = np.array([bound.feasible_shares(inner_laws, outer_laws) for bound in self.bounds])
+        shares = _find_feasible_shares(self.bounds, inner_laws, outer_laws)
         for _ in range(_LIMITS.max_bounds_per_round):
             if find_broken is None:
                 break
@@ -575,9 +575,8 @@ class TangentProgram:
                 broken_bounds += find_broken(p, q)
             if not self._add_bounds(broken_bounds):
                 break
-            new_shares = [
-                bound.feasible_shares(inner_laws, outer_laws) for bound in self.bounds[bound_count:]
-            ]
+            new_bounds = self.bounds[bound_count:]
+            new_shares = _find_feasible_shares(new_bounds, inner_laws, outer_laws)
             shares = np.vstack([shares, new_shares])
         if not self._follow_segment(float(shares.min(initial=1.0)), point):
             return False
@@ -762,6 +761,64 @@ class TangentProgram:
         )
         self.tangents.append(Tangents(first_row, bound, comparison, outcomes, a, b))
         return True
+
+
+def _find_feasible_shares(
+    bounds: Sequence[StatedBound],
+    inner_laws: Pair,
+    outer_laws: Pair,
+) -> Vector:
+    """Find the share of the segment between two points that is within each bound.
+
+    Args:
+        bounds: the bounds.
+        inner_laws: (P, Q) within all bounds, each of shape (comparisons, outcomes).
+        outer_laws: (P, Q) at the other end, the same shapes.
+
+    Returns:
+        Share in [0, 1] of the segment that is within the bound, shape (bounds, comparisons).
+    """
+    shares = np.ones((len(bounds), len(outer_laws[0])))
+    stick_indices = []
+    for index, bound in enumerate(bounds):
+        if bound.requirement.kind == HOCKEY_STICK and bound.limit:
+            stick_indices.append(index)
+        else:
+            shares[index] = bound.feasible_shares(inner_laws, outer_laws)
+    if stick_indices:
+        sticks = [bounds[index] for index in stick_indices]
+        shares[stick_indices] = _find_stick_shares(sticks, inner_laws, outer_laws)
+    return shares
+
+
+def _find_stick_shares(
+    sticks: Sequence[StatedBound],
+    inner_laws: Pair,
+    outer_laws: Pair,
+) -> Vector:
+    """Do what `_find_feasible_shares` does for hockey sticks of positive limits, all at once."""
+    levels = np.array([stick.requirement.level for stick in sticks])
+    limits = np.array([stick.limit for stick in sticks])
+    terms = [evaluate_terms(stick.requirement, *outer_laws) for stick in sticks]
+    sums = np.array([terms_of_stick.sum(axis=1) for terms_of_stick in terms])
+    stick_numbers, comparisons = np.nonzero(sums / limits[:, None] - 1 > 0)
+    exit_levels = levels[stick_numbers, None]
+    exit_limits = limits[stick_numbers]
+    exit_inner_laws = (inner_laws[0][comparisons], inner_laws[1][comparisons])
+    exit_outer_laws = (outer_laws[0][comparisons], outer_laws[1][comparisons])
+
+    def is_outside(exit_shares: Vector) -> Flags:
+        p, q = _interpolate_laws(exit_inner_laws, exit_outer_laws, exit_shares[:, None])
+        exit_sums = np.maximum(p - exit_levels * q, 0.0).sum(axis=1)
+        return np.asarray(exit_sums / exit_limits - 1 > 0)
+
+    start = np.zeros(comparisons.size)
+    end = np.ones(comparisons.size)
+    shares = np.ones(sums.shape)
+    shares[stick_numbers, comparisons], _ = bisect_each(
+        is_outside, start, end, _LIMITS.segment_halvings
+    )
+    return shares
 
 
 def _interpolate_laws(
