@@ -209,7 +209,7 @@ class TwoBinShape:
         bounded_values: Mapping[VectorKey, Vector],
         right_x: float | None = None,
     ) -> list[Entries]:
-        """Return the probabilities p(x, i) of all bins on piece j as linear expressions.
+        """Return the probabilities p(x, i) of bins on piece j as linear expressions.
 
         In each product of two selection probabilities, one factor is replaced by a number (see OPTM
         in the module header).
@@ -221,7 +221,8 @@ class TwoBinShape:
             right_x: input for the bins i > j. None: the same input as for the other bins.
 
         Returns:
-            For each bin i = 1..m the columns and the coefficients of p(x, i).
+            For each bin i that needs privacy rows (`private_bin_count`) the columns and the
+            coefficients of p(x, i).
         """
         left, right = self.piece_columns(j)
         bounded_key = self.shorter_vector(j)
@@ -235,16 +236,19 @@ class TwoBinShape:
         is_left_bounded = bounded_key == ("l", j)
         # If both vectors are the bounded one, the factor of the bin itself is replaced.
         are_both_bounded = self.symmetric and 2 * j == self.m
+        left_count = min(j, self.private_bin_count)
+        right_count = max(0, self.private_bin_count - j)
         left_entries: Iterable[Entries]
         right_entries: Iterable[Entries]
         if is_left_bounded:
-            left_entries = ((right, row) for row in q[:, None] * s)
+            left_entries = ((right, row) for row in (q[:, None] * s)[:left_count])
         else:
-            left_entries = zip(left[:, None], s @ q[::-1, None], strict=True)
+            left_entries = zip(left[:left_count, None], s[:left_count] @ q[::-1, None], strict=True)
+        right_shares = right_shares.T[:right_count]
         if not is_left_bounded or are_both_bounded:
-            right_entries = ((left, row) for row in q[::-1, None] * right_shares.T)
+            right_entries = ((left, row) for row in q[::-1, None][:right_count] * right_shares)
         else:
-            right_entries = zip(right[:, None], right_shares.T @ q[:, None], strict=True)
+            right_entries = zip(right[:right_count, None], right_shares @ q[:, None], strict=True)
         return [*left_entries, *right_entries]
 
     @property
