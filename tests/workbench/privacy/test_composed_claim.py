@@ -232,24 +232,14 @@ def test_no_checker_proves_a_delta_below_the_exact_one(seed):
         ),
     ],
 )
-def test_both_checkers_decide_claims_about_integer_and_real_noise(mechanism):
-    for runs, epsilon in ((4, "2"), (100, "40")):
-        above = wb.compose(mechanism, runs, epsilon=epsilon, interval=1e-2)
-        assert (
-            verdicts(
-                claimed(
-                    mechanism,
-                    runs,
-                    epsilon,
-                    min(Fraction(1), Fraction(above.delta) * 2 + Fraction(1, 10**9)),
-                )
-            )
-            == ("proven",) * 2
-        )
-        if above.delta_low > 0.01:
-            assert "proven" not in verdicts(
-                claimed(mechanism, runs, epsilon, Fraction(above.delta_low) / 2)
-            )
+@pytest.mark.parametrize(("runs", "epsilon"), [(4, "2"), (100, "40")])
+def test_both_checkers_decide_claims_about_integer_and_real_noise(mechanism, runs, epsilon):
+    above = wb.compose(mechanism, runs, epsilon=epsilon, interval=1e-2)
+    larger_delta = min(Fraction(1), Fraction(above.delta) * 2 + Fraction(1, 10**9))
+    assert verdicts(claimed(mechanism, runs, epsilon, larger_delta)) == ("proven",) * 2
+    if above.delta_low > 0.01:
+        smaller_delta = Fraction(above.delta_low) / 2
+        assert "proven" not in verdicts(claimed(mechanism, runs, epsilon, smaller_delta))
 
 
 def test_claims_at_delta_zero_are_decided_by_the_sum_of_epsilons():

@@ -24,7 +24,14 @@ QUESTIONS = {
     "reals": ("noise", {"on": "reals", "sensitivity": "1/3", "epsilon": 1}),
     "reals, an atom": (
         "noise",
-        {"on": "reals", "sensitivity": 1, "epsilon": 1, "delta": 0.2, "clamp": "0..9"},
+        {
+            "on": "reals",
+            "sensitivity": 1,
+            "epsilon": 1,
+            "delta": 0.2,
+            "clamp": "0..9",
+            "steps": 2,
+        },
     ),
     "modulo": ("modulo", {"n": 8, "shifts": "1,3", "directed": True, "epsilon": 1}),
     "a group": ("modulo", {"sizes": "3x4", "shifts": "0,1;1,0", "epsilon": 1}),
