@@ -301,3 +301,22 @@ def test_equal_bins_of_rqm_are_searched():
     assert outputs == equal_bins(4, outputs[-1])
     # Table 1 prints 1.993 for bins ±2.7, ±0.9.
     assert result.mechanism.mae_51 < 1.993
+
+
+@pytest.mark.parametrize("bins", [("6", "0.4"), ("3", "0.5"), ("2.2", "0.4"), ("2.6", "0.4")])
+def test_theorem_6_has_no_solution_at_the_printed_outputs(bins: tuple[str, str]):
+    """The symmetric outputs of OPTM in Tables 3-5 and 7-9, even at ε = 25."""
+    outer, inner = map(Fraction, bins)
+    answer = OptmChoices("optm-theorem6").solve(
+        (-outer, -inner, inner, outer), LawQuestion(Fraction(25))
+    )
+    assert answer is None
+
+
+def test_a_frontier_has_erm_as_a_method_and_rqm_as_a_baseline():
+    table = wb.frontier("quantizer", levels="2", epsilon="1", method="erm").to_frame()
+    curves = table.set_index("mechanism")["curve"]
+    assert curves["erm"] == "point"
+    assert curves["rqm"] == "baseline"
+    with pytest.raises(InvalidRequest, match="method"):
+        wb.frontier("quantizer", levels="2", epsilon="1", method="rqm")
