@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.data.parameter_grid import read_grid
-from workbench.families.labels.family import FAMILY, METHODS, list_frontier_requests
+from workbench.families.labels.family import FAMILY, list_frontier_requests
 from workbench.pipeline.frontier_plan import (
     EPSILON,
     Frontier,
@@ -35,7 +35,7 @@ FRONTIER = Frontier(
         ),
         replace(
             FAMILY.get_option("method"),
-            read=distinct_list_reader(choice_reader(*METHODS)),
+            read=distinct_list_reader(choice_reader("bins", "lp", "unbiased")),
             default="bins,lp",
             help="Methods, separated by commas: bins, lp, unbiased.",
         ),

@@ -150,6 +150,11 @@ def test_rr_with_prior_has_the_optimum_of_all_randomizers_as_lower_bound() -> No
     assert "not proven optimal" in str(design)
 
 
+def test_a_frontier_has_rr_with_prior_as_a_baseline_only() -> None:
+    with pytest.raises(InvalidRequest, match="method"):
+        wb.frontier("labels", labels="0..3", epsilon="1", method="rr-with-prior")
+
+
 @pytest.mark.parametrize("options", [{"delta": "0.1"}, {"outputs": "0..9"}, {"solver": "scip"}])
 def test_options_of_programs_are_an_error_with_rr_with_prior(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
