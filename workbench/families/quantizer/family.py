@@ -52,6 +52,9 @@ METRICS = ("absolute", "squared")
 # if they named another solver.
 _KEY_REVISION = 2
 
+# Options that keys of older sweeps do not have. A key has them only if they are given.
+_LATER_OPTIONS = ("lower_bound", "upper_bound", "slice_width", "dimension", "diameter")
+
 # A baseline with a larger bias is refused. A small one comes from the rounding of its laws.
 _MAX_BASELINE_BIAS = 1e-9
 
@@ -258,6 +261,9 @@ class _Quantizer(Family):
         key.pop("bits", None)
         if not key.get("range"):
             key.pop("range", None)
+        for name in _LATER_OPTIONS:
+            if key[name] is None:
+                del key[name]
         return key
 
     def build_request(self, question: Any, values: Record) -> QuantizerRequest:

@@ -15,10 +15,12 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
+from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm_programs import OptmChoices
 from workbench.families.quantizer.parameter_search import find_best_parameter, find_largest_gamma
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
+from workbench.pipeline.option import read_options
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.questions.density import normal_density
@@ -320,3 +322,16 @@ def test_a_frontier_has_erm_as_a_method_and_rqm_as_a_baseline():
     assert curves["rqm"] == "baseline"
     with pytest.raises(InvalidRequest, match="method"):
         wb.frontier("quantizer", levels="2", epsilon="1", method="rqm")
+
+
+def test_keys_of_sweeps_without_new_options_are_those_of_older_ledgers():
+    options = FAMILY.options_for("sweep")
+    old_names = {
+        *("bins", "levels", "c", "density", "method", "knots", "loss", "metric", "reach"),
+        *("inputs", "starts", "check", "solver", "time_limit", "notion"),
+    }
+    values = read_options(options, {"levels": 4, "epsilon": 1}, exact_defaults=True)
+    assert FAMILY.sweep_key(values).keys() == old_names
+    bounds = {"bins": BINS, "epsilon": 1, "method": "optm", "lower_bound": "0.67"}
+    key = FAMILY.sweep_key(read_options(options, bounds, exact_defaults=True))
+    assert key.keys() - old_names == {"lower_bound"}
