@@ -27,7 +27,8 @@ COLUMNS = ("loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent",
 def run_bins_benchmark() -> pd.DataFrame:
     """Return one row for each loss and size, with COLUMNS."""
     for loss in LOSSES:
-        time_algorithm("fast", 200, loss, 1)  # The first call compiles the algorithm.
+        # The first call compiles the algorithm.
+        time_algorithm("fast", k=200, loss=loss, repeats=1)
     rows = []
     for loss in LOSSES:
         # The printed algorithm takes long for large sizes, so only one loss has them.

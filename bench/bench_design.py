@@ -84,10 +84,10 @@ def run_design_benchmark() -> pd.DataFrame:
     """
     rows = []
     for n in SIZES:
-        rows.append(time_design(n, "pdp", 0.0))
-        rows.append(time_design(n, "dp", 0.1))
-    rows.append(time_design(20, "pdp", 0.1))
-    rows.append(time_design(400, "pdp", 0.0, "squared"))
+        rows.append(time_design(n, "pdp", delta=0.0))
+        rows.append(time_design(n, "dp", delta=0.1))
+    rows.append(time_design(n=20, notion="pdp", delta=0.1))
+    rows.append(time_design(n=400, notion="pdp", delta=0.0, loss="squared"))
     return pd.DataFrame(rows)
 
 

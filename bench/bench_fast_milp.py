@@ -211,5 +211,8 @@ def _time_large_instances(full: bool) -> list[dict[str, Any]]:
     for n, steps in itertools.product((511, 1023), ((1, 2, 3), (1, 3, 4))):
         shifts = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
         group: Group = (f"symmetric {steps} n={n}", (n + 1,), shifts)
-        rows += [_time_instance(group, 1.0, 0.05, loss, has_literal=False) for loss in losses]
+        rows += [
+            _time_instance(group, epsilon=1.0, delta=0.05, loss=loss, has_literal=False)
+            for loss in losses
+        ]
     return rows

@@ -42,15 +42,25 @@ _FREE_DELTA = {"loss": "absolute", "delta": "0..1"}
 _CIRCULAR = {"loss": "circular-squared"}
 CASES = (
     FormulaCase(
-        "channel 0..3, pure", wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}, 0.1
+        "channel 0..3, pure", wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}, limit=0.1
     ),
-    FormulaCase("channel 0..5, dp, δ free", wb.FiniteQuery("0..5", max_shift=1), _FREE_DELTA, None),
-    FormulaCase("channel 0..7, dp, δ free", wb.FiniteQuery("0..7", max_shift=1), _FREE_DELTA, 5.0),
-    FormulaCase("modulo n = 12, two shifts", wb.ModuloNoise(n=12, max_shift=2), _CIRCULAR, 0.1),
-    FormulaCase("modulo n = 20, two shifts", wb.ModuloNoise(n=20, max_shift=2), _CIRCULAR, 1.0),
-    FormulaCase("modulo n = 40, six shifts", wb.ModuloNoise(n=40, max_shift=6), _CIRCULAR, 3.0),
     FormulaCase(
-        "quantizer, 4 outputs, 9 knots", wb.Quantization("-2,-0.5,0.5,2"), {"knots": 9}, None
+        "channel 0..5, dp, δ free", wb.FiniteQuery("0..5", max_shift=1), _FREE_DELTA, limit=None
+    ),
+    FormulaCase(
+        "channel 0..7, dp, δ free", wb.FiniteQuery("0..7", max_shift=1), _FREE_DELTA, limit=5.0
+    ),
+    FormulaCase(
+        "modulo n = 12, two shifts", wb.ModuloNoise(n=12, max_shift=2), _CIRCULAR, limit=0.1
+    ),
+    FormulaCase(
+        "modulo n = 20, two shifts", wb.ModuloNoise(n=20, max_shift=2), _CIRCULAR, limit=1.0
+    ),
+    FormulaCase(
+        "modulo n = 40, six shifts", wb.ModuloNoise(n=40, max_shift=6), _CIRCULAR, limit=3.0
+    ),
+    FormulaCase(
+        "quantizer, 4 outputs, 9 knots", wb.Quantization("-2,-0.5,0.5,2"), {"knots": 9}, limit=None
     ),
 )
 

@@ -152,7 +152,7 @@ def _compare_exact_lp() -> list[Comparison]:
     knots = np.linspace(-1, 1, KNOT_COUNT)
 
     def solve_cold() -> float | None:
-        problem = make_exact_problem(knots, 4, LAW, symmetric=True)
+        problem = make_exact_problem(knots, outputs=4, question=LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
@@ -166,7 +166,7 @@ def _compare_exact_lp() -> list[Comparison]:
 
     cold_seconds, value = time_call(solve_cold, 5)
     cvxpy_seconds, cvxpy_value = time_call(solve_through_cvxpy)
-    problem = make_exact_problem(knots, 4, LAW, symmetric=True)
+    problem = make_exact_problem(knots, outputs=4, question=LAW, symmetric=True)
     problem.solve(1.0, BINS)
     # Both lists have more values than there are turns. No value is solved twice.
     epsilons = iter(np.linspace(0.9, 1.1, 60))
@@ -326,7 +326,7 @@ def _compare_alphabets(epsilon: float) -> Comparison:
 
     def search_by_slopes() -> LocalOptimum:
         compute_losses = make_grid_problem(points, 4).compute_losses
-        problem = LawProblem(points, 4, compute_losses, symmetric=False)
+        problem = LawProblem(points, outputs=4, losses=compute_losses, symmetric=False)
         answer = search_best_outputs(problem, epsilon, starts, symmetric=False)
         problem.close()
         assert answer is not None

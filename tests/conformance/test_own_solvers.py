@@ -110,7 +110,7 @@ def test_passing_the_whole_lp_again_keeps_the_basis_of_highs(scale, monkeypatch)
             values = values | change | {"coefficient": 0.5 + 0.01 * k}
             solution = session.solve(values)
             assert solution.start is Start.HOT
-            require_same(solution, cold_session.solve(values, start="cold"), 1e-8)
+            require_same(solution, cold_session.solve(values, start="cold"), tolerance=1e-8)
         values["coefficient"] += 1e-9
         solution = session.solve(values)
         assert solution.start is Start.HOT

@@ -383,7 +383,11 @@ def draw_noise(rng: random.Random) -> Data:
     if rng.random() < 0.3:
         epsilon = _draw_epsilon_of_differences(rng, mechanism)
     data = draw_certificate(
-        rng, mechanism, list_pairs(mechanism), ["pdp", "dp", "pure", "metric"], epsilon
+        rng,
+        mechanism,
+        list_pairs(mechanism),
+        notions=["pdp", "dp", "pure", "metric"],
+        epsilon=epsilon,
     )
     if rng.random() < 0.5:
         data["objective"] = _draw_noise_objective(rng, mechanism)
@@ -443,7 +447,9 @@ def draw_channel(rng: random.Random) -> Data:
         epsilon = [[pair, str(Fraction(rng.randrange(0, 60), 20))] for pair in pairs]
     laws_of_pairs = [(read_law(rows[i]), read_law(rows[j])) for i, j in pairs]
     mechanism = {"kind": "channel", "rows": rows, "pairs": pairs}
-    data = draw_certificate(rng, mechanism, laws_of_pairs, ["pdp", "dp", "pure", "metric"], epsilon)
+    data = draw_certificate(
+        rng, mechanism, laws_of_pairs, notions=["pdp", "dp", "pure", "metric"], epsilon=epsilon
+    )
     outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3])) for _ in range(output_count)]
     if rng.random() < 0.4:
         inputs = [Fraction(rng.randrange(-20, 20), 2) for _ in range(row_count)]
@@ -588,7 +594,9 @@ def draw_quantizer(rng: random.Random) -> Data:
         )
     else:
         laws = [*map(read_law, ends)]
-        data = draw_certificate(rng, mechanism, [(p, q) for p in laws for q in laws], [notion])
+        data = draw_certificate(
+            rng, mechanism, [(p, q) for p in laws for q in laws], notions=[notion]
+        )
     if rng.random() < 0.6:
         end_inputs = [knot for piece in pairwise(knots) for knot in piece]
         data["bias"] = _make_bias(ends, outputs, end_inputs)

@@ -165,7 +165,7 @@ def run_command(command: str) -> Recording:
     answer = json.loads(stdout.getvalue()) if stdout.getvalue() else {}
     if exit_code:
         return Recording(command, exit_code, answer.get("error"), {})
-    return Recording(command, exit_code, None, dict(_iterate_numbers(answer)))
+    return Recording(command, exit_code, failure=None, values=dict(_iterate_numbers(answer)))
 
 
 def _iterate_numbers(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:

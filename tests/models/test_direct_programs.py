@@ -110,7 +110,14 @@ def test_noise_programs_equal_their_cvxpy_statements(requires: str, minimise: st
         # Every third group has the same kind of constraint, every second one a budget per shift.
         constraint = list_constraints(sizes)[k % 3]
         model = ModuloModel(
-            sizes, shifts, requires, losses, minimise, has_delta, groups, constraint
+            sizes,
+            shifts,
+            requires,
+            loss=losses,
+            minimise=minimise,
+            has_delta=has_delta,
+            groups=groups,
+            constraints=constraint,
         )
         assert_equal_programs(
             model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
@@ -163,11 +170,11 @@ def test_channel_programs_equal_their_cvxpy_statements(
         model = ChannelModel(
             labels,
             outputs,
-            weights,
-            loss,
-            pairs,
-            groups,
-            has_delta,
+            prior=weights,
+            loss=loss,
+            pairs=pairs,
+            groups=groups,
+            has_delta=has_delta,
             minimise=minimise,
             scale=scale,
             support=support,
@@ -186,11 +193,11 @@ def test_a_channel_that_states_some_comparisons_equals_its_cvxpy_statement(group
     model = ChannelModel(
         labels,
         outputs,
-        None,
-        loss,
-        consecutive_pairs(4),
-        groups,
-        True,
+        prior=None,
+        loss=loss,
+        pairs=consecutive_pairs(4),
+        groups=groups,
+        has_delta=True,
         stated_comparisons=is_stated,
     )
     assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
@@ -206,7 +213,9 @@ def test_a_channel_that_states_some_comparisons_equals_its_cvxpy_statement(group
 def test_named_constraints_equal_their_cvxpy_statements(name: str):
     labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
     loss = np.abs(labels[:, None] - outputs)
-    model = ChannelModel(labels, outputs, None, loss, consecutive_pairs(4), constraints=(name,))
+    model = ChannelModel(
+        labels, outputs, prior=None, loss=loss, pairs=consecutive_pairs(4), constraints=(name,)
+    )
     assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
 
 
@@ -214,7 +223,13 @@ def test_a_channel_with_binary_variables_equals_its_cvxpy_statement():
     labels = np.arange(4.0)
     loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
     model = ChannelModel(
-        labels, labels, None, loss, consecutive_pairs(4), has_delta=True, requires=requires
+        labels,
+        labels,
+        prior=None,
+        loss=loss,
+        pairs=consecutive_pairs(4),
+        has_delta=True,
+        requires=requires,
     )
     assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
 
@@ -234,7 +249,11 @@ def test_constraints_of_options_need_no_cvxpy():
     constraint = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **options).aim.constraints
     assert isinstance(constraint, NoiseEquations)
     model = ModuloModel(
-        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=constraint
+        sizes=(5,),
+        shifts=((1,), (4,)),
+        requires=RATIO_BOUNDS[0],
+        loss=loss_vector("squared", (5,)),
+        constraints=constraint,
     )
     assert [block.name for block in model.program.rows if block.is_user_constraint] == [
         "mean zero",
@@ -248,7 +267,11 @@ def test_constraints_of_options_need_no_cvxpy():
     mixed = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **options).aim.constraints
     assert not is_stated_without_cvxpy(mixed)
     model = ModuloModel(
-        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed
+        sizes=(5,),
+        shifts=((1,), (4,)),
+        requires=RATIO_BOUNDS[0],
+        loss=loss_vector("squared", (5,)),
+        constraints=mixed,
     )
     assert_equal_programs(
         model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)

@@ -43,11 +43,11 @@ def make_varied_program() -> Data:
         np.array([1.0, -1 / 3, 0.1, 0, 2, 0, -1]),
         1 / 7,
         A,
-        np.array([0.1, -INF, 1 / 3, -1.0, 0.1]),
-        np.array([0.1, 0.7, INF, 1.0, 0.7]),
-        np.array([0.0, -1.5, -INF, 0, 0, 0, 0]),
-        np.array([INF, -0.5, INF, 3, 5, 0, 1]),
-        np.array([False, False, False, True, True, False, True]),
+        row_lower=np.array([0.1, -INF, 1 / 3, -1.0, 0.1]),
+        row_upper=np.array([0.1, 0.7, INF, 1.0, 0.7]),
+        lower=np.array([0.0, -1.5, -INF, 0, 0, 0, 0]),
+        upper=np.array([INF, -0.5, INF, 3, 5, 0, 1]),
+        integrality=np.array([False, False, False, True, True, False, True]),
     )
 
 
@@ -62,7 +62,7 @@ def test_a_written_program_is_read_back_exactly() -> None:
 
 def test_names_and_comments_are_written() -> None:
     blocks = [Block("f", 0, (3,)), Block("t", 3, ())]
-    mps = read_mps(format_mps("a name", make_varied_program(), blocks, ["a comment"]))
+    mps = read_mps(format_mps("a name", make_varied_program(), blocks, comments=["a comment"]))
     assert mps.name == "a_name"
     assert mps.comments == ("a comment",)
     assert list(mps.columns) == ["f_0", "f_1", "f_2", "t", "x4", "x5", "x6"]

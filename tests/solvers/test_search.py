@@ -16,7 +16,7 @@ def has_square_of_at_least_two(x):
 
 
 def test_bisection_of_floats_ends_at_neighbouring_floats():
-    low, high = bisect(has_square_of_at_least_two, 0.0, 2.0)
+    low, high = bisect(has_square_of_at_least_two, low=0.0, high=2.0)
     assert low * low < 2 <= high * high
     assert math.nextafter(low, 2) == high
 
@@ -32,7 +32,9 @@ def test_bisection_may_use_the_geometric_mean():
     def geometric_mean(low, high):
         return math.sqrt(low * high)
 
-    interval = bisect(lambda x: x >= 100, 1.0, 1e6, max_steps=1, choose_point=geometric_mean)
+    interval = bisect(
+        is_above=lambda x: x >= 100, low=1.0, high=1e6, max_steps=1, choose_point=geometric_mean
+    )
     assert interval == (1.0, 1e3)
 
 
@@ -41,7 +43,7 @@ def test_bisection_ends_at_an_undecided_point():
         return None if x < 1 else x > 0
 
     # The points are 2, 1 and 0.5. The last one is undecided.
-    assert bisect(is_positive_or_undecided, 0.0, 4.0) == (0.0, 1.0)
+    assert bisect(is_positive_or_undecided, low=0.0, high=4.0) == (0.0, 1.0)
 
 
 def test_chords_find_the_root_of_a_curved_function_in_few_steps():
@@ -54,7 +56,9 @@ def test_chords_find_the_root_of_a_curved_function_in_few_steps():
 
     assert not is_above_root(0.0)
     assert is_above_root(8.0)
-    low, high = bisect(is_above_root, 0.0, 8.0, max_steps=25, choose_point=chords.choose_point)
+    low, high = bisect(
+        is_above_root, low=0.0, high=8.0, max_steps=25, choose_point=chords.choose_point
+    )
     root = math.log(50)
     assert low <= root <= high
     assert min(root - low, high - root) < 1e-9

@@ -98,10 +98,10 @@ def test_an_optimal_point_is_read_by_the_name_of_its_variable():
 
 
 def test_the_relative_gap_divides_by_objectives_above_one():
-    assert relative_gap(None, 1.0) is None
-    assert relative_gap(1.0, None) is None
-    assert relative_gap(0.5, 0.25) == 0.25
-    assert relative_gap(-200.0, -201.0) == 1 / 200
+    assert relative_gap(objective=None, bound=1.0) is None
+    assert relative_gap(objective=1.0, bound=None) is None
+    assert relative_gap(objective=0.5, bound=0.25) == 0.25
+    assert relative_gap(objective=-200.0, bound=-201.0) == 1 / 200
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=2))

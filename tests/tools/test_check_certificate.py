@@ -455,8 +455,8 @@ UNDECIDED = 2
             REFUTED,
             UNDECIDED,
         ),
-        (make_discrete_gaussian(300, 25, "1e-4"), PROVEN, PROVEN),
-        (make_discrete_gaussian(1200, 100, "1e-6"), UNDECIDED, UNDECIDED),
+        (make_discrete_gaussian(n=300, sigma=25, excess="1e-4"), PROVEN, PROVEN),
+        (make_discrete_gaussian(n=1200, sigma=100, excess="1e-6"), UNDECIDED, UNDECIDED),
         (make_noise_with_claim(BELL, notion="zcdp", rho="1e-5000"), REFUTED, REFUTED),
         (
             make_noise_with_claim([1 << 80, (1 << 80) + 1], notion="zcdp", rho="1e-40"),

@@ -124,7 +124,7 @@ def test_a_withdrawn_pin_is_left_out_and_named(tmp_path: Path, index: Path) -> N
 
 
 def test_pins_that_exclude_each_other_are_all_left_out(tmp_path: Path, index: Path) -> None:
-    write_wheel(index, "alpha", "1.3", ("beta>=2.1",))
+    write_wheel(index, "alpha", "1.3", requires=("beta>=2.1",))
     installation = run_install(tmp_path, index, "alpha==1.3", "beta==2.0")
     assert installation.exit_code == 0, installation.output
     assert installation.versions["alpha"] == "1.3"

@@ -97,7 +97,9 @@ def test_packages_without_forbidden_dependencies_pass(packages: Packages) -> Non
     }
     assert not dependencies.graph["workbench.privacy.audit"]
     assert not find_upward_dependencies(dependencies, list_layers(packages))
-    assert not find_dependencies_between(dependencies, ["workbench.privacy"], [solvers, models])
+    assert not find_dependencies_between(
+        dependencies, sources=["workbench.privacy"], targets=[solvers, models]
+    )
     assert not find_cycle(dependencies)
 
 
@@ -122,7 +124,9 @@ def test_privacy_that_imports_models_is_reported(
     _, models, _ = packages
     text = SOURCE_BY_KIND[kind].format(target=f"{models}.program", package=models, name="program")
     append_source(tmp_path, "workbench/privacy/audit.py", text)
-    reported = find_dependencies_between(Dependencies(packages), ["workbench.privacy"], [models])
+    reported = find_dependencies_between(
+        Dependencies(packages), sources=["workbench.privacy"], targets=[models]
+    )
     assert reported == [f"workbench.privacy.audit -> {models}.program"]
 
 

@@ -118,7 +118,7 @@ USERS_OF_FILE_LIBRARIES = {
 
 def test_texts_files_and_containers_are_read_at_the_edge() -> None:
     sources = [module for module in MODULES if not f"{module}.".startswith(f"{DATA}.")]
-    dependencies = find_dependencies_between(DEPENDENCIES, (ROOT_PACKAGE,), READERS)
+    dependencies = find_dependencies_between(DEPENDENCIES, sources=(ROOT_PACKAGE,), targets=READERS)
     users = {text.partition(" -> ")[0] for text in dependencies}
     assert users & {*sources} == USERS_OF_READERS.keys()
     readers_of_files = {name for name in sources if reads_files(MODULES[name])}

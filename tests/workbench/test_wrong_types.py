@@ -205,7 +205,7 @@ def test_errors_of_laws_name_the_argument():
             "knots must be at most 10000000 entries long",
         ),
         (
-            lambda: PiecewiseAffine.from_ends("q", [1, 2], too_long, []),
+            lambda: PiecewiseAffine.from_ends("q", bins=[1, 2], knots=too_long, ends=[]),
             "knots must be at most 10000000 entries",
         ),
         (lambda: wb.FiniteQuery(too_long, max_shift=1), "inputs must be at most 10000000 entries"),

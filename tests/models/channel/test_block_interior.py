@@ -33,7 +33,7 @@ def line_problem(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) ->
     first = np.append(labels[:-1], labels[1:])
     second = np.append(labels[1:], labels[:-1])
     return BlockProblem(
-        (labels[:, None] - labels) ** 2.0, prior, first, second, np.full(first.size, ratio)
+        (labels[:, None] - labels) ** 2.0, prior, first, second, ratios=np.full(first.size, ratio)
     )
 
 
@@ -60,7 +60,7 @@ def dense_order(k: int) -> BandedOrder:
 
 @pytest.mark.parametrize(
     "factors",
-    [AllPairsFactors(7, 2.5), GraphFactors(grid_order(4)), GraphFactors(dense_order(60))],
+    [AllPairsFactors(k=7, ratio=2.5), GraphFactors(grid_order(4)), GraphFactors(dense_order(60))],
     ids=["all pairs", "grid", "dense"],
 )
 def test_factors_equal_the_inverses_of_dense_matrices(factors: BlockFactors) -> None:
@@ -134,7 +134,9 @@ def test_the_answer_is_a_private_channel_with_a_tight_bound() -> None:
 def test_an_input_without_neighbours_gets_its_own_output() -> None:
     first, second = np.array([0, 1]), np.array([1, 0])
     losses = 1.0 - np.eye(3)
-    point = solve_blocks(BlockProblem(losses, np.full(3, 1 / 3), first, second, np.full(2, 3.0)))
+    point = solve_blocks(
+        BlockProblem(losses, np.full(3, 1 / 3), first, second, ratios=np.full(2, 3.0))
+    )
     # The two neighbours use randomized response, the third input has loss 0.
     assert point.objective == pytest.approx(1 / 6, rel=1e-6)
     assert point.masses[2, 2] == pytest.approx(1)

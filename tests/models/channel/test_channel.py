@@ -62,7 +62,7 @@ def test_for_absolute_loss_rr_on_bins_is_optimal(epsilon):
 
 @pytest.mark.parametrize("loss", ["squared", "poisson-deviance"])
 def test_the_program_on_the_best_outputs_has_the_loss_of_rr_on_bins(loss):
-    best = optimal_bins(Y, UNIFORM, 2.0, loss)
+    best = optimal_bins(Y, UNIFORM, epsilon=2.0, loss=loss)
     grid = np.union1d(Y + 0.01, best.values)
     assert solve_model(make_model(loss, grid), 2.0) == pytest.approx(best.objective, rel=1e-8)
 

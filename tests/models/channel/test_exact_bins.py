@@ -24,7 +24,7 @@ def test_the_bound_is_below_the_exact_optimum_over_all_partitions(loss: str):
         q = Fraction(math.expm1(epsilon))
         # A cut of 1 between two labels starts a new bin.
         min_loss = min(
-            partition_loss(labels, weights, q, [0, *accumulate(cuts)], loss)
+            partition_loss(labels, weights, q, bin_of_label=[0, *accumulate(cuts)], loss=loss)
             for cuts in product((0, 1), repeat=k - 1)
         )
         bound = optimal_bins(

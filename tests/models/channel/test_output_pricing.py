@@ -21,11 +21,11 @@ def test_tangents_at_the_cheapest_column_keep_its_reduced_cost():
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]
     # The entries are (bound φ, i, j, multiplier λ).
     active_bounds = [
-        (Bound(POWER_CONE, alpha, 1.5), i, j, float(rng.uniform(0.1, 2)))
+        (Bound(POWER_CONE, alpha, limit=1.5), i, j, float(rng.uniform(0.1, 2)))
         for i, j in pairs
         for alpha in (2, 5)
     ]
-    active_bounds += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
+    active_bounds += [(Bound(RELATIVE_ENTROPY, level=1.0, limit=0.3), i, j, 0.5) for i, j in pairs]
     x = find_cheapest_columns(costs, active_bounds, final_barrier=1e-9)
     assert x.min() > 0
     reduced = costs.copy()

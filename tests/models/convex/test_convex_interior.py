@@ -41,13 +41,13 @@ def _solve_example() -> tuple[np.ndarray, InteriorPoint]:
     comparisons = model.build_comparisons(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
     even = np.full(model.program.shape[1], 1 / 4)
     levels = LevelRange(math.log(2**-6), math.log(49), _bound_of_order)
-    entropy = [Bound(RELATIVE_ENTROPY, 1.0, _RHO)]
+    entropy = [Bound(RELATIVE_ENTROPY, level=1.0, limit=_RHO)]
     answer = solve_interior_point(
         model.program.template,
         (comparisons.entries, comparisons.first, comparisons.second),
-        entropy,
-        levels,
-        even,
+        bounds=entropy,
+        level_range=levels,
+        even_columns=even,
     )
     assert answer is not None
     return model.program.template.c, answer

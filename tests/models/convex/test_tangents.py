@@ -33,7 +33,7 @@ def test_a_bound_implies_its_tangents_and_they_are_tight(kind, level):
         if source.random() < 0.5:
             r = p * source.uniform(0.95, 1.05, 6)
             s = q * source.uniform(0.95, 1.05, 6)
-        bound = Bound(kind, level, divergence(Bound(kind, level, 1.0), p, q))
+        bound = Bound(kind, level, divergence(Bound(kind, level, limit=1.0), p, q))
         a, b = compute_tangents(bound, r, s)
         terms = np.maximum(a * p + b * q, 0.0).sum()
         assert terms <= max_term_sum(bound) + 1e-12 * bound.limit
@@ -114,8 +114,8 @@ def test_terms_count_a_mass_at_an_extreme_ratio():
     """The ratio 1e9 is beyond the steepest tangent, which would not count it in full."""
     p = np.array([1 - 1e-5, 1e-5])
     q = np.array([1 - 1e-14, 1e-14])
-    bound = Bound(POWER_CONE, 2.3, 5.0)
+    bound = Bound(POWER_CONE, level=2.3, limit=5.0)
     assert evaluate_terms(bound, p, q).sum() == pytest.approx(
-        divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1
+        divergence(Bound(POWER_CONE, level=2.3, limit=1.0), p, q) - 1
     )
-    assert evaluate_terms(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q).sum() > 2e-5
+    assert evaluate_terms(Bound(RELATIVE_ENTROPY, level=1.0, limit=1e-5), p, q).sum() > 2e-5

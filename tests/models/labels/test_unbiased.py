@@ -75,7 +75,9 @@ def find_optimum(labels, prior, epsilon, **options):
 
 def make_optimum(sets, t, s):
     """Return an optimum without a proof. t, s: mass and moment of each set."""
-    return UnbiasedOptimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None)
+    return UnbiasedOptimum(
+        sets, t, s, objective=1.0, proof=Proof(0.0, np.zeros(1), np.zeros(1)), solution=None
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,9 +121,9 @@ def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
 @pytest.mark.parametrize(
     ("question", "epsilon"),
     [
-        (clusters(40, 1e6), "0.01"),
-        (clusters(40, 1e6), "0.5"),
-        (clusters(60, 1e3), 12),
+        (clusters(k=40, distance=1e6), "0.01"),
+        (clusters(k=40, distance=1e6), "0.5"),
+        (clusters(k=60, distance=1e3), 12),
         (outlier(120), 12),
         (hardly_any_prior(120), 12),
     ],
@@ -146,7 +148,7 @@ def test_clusters_too_far_apart_for_a_solver_are_not_proven():
 
     The design is refused with a bound, which is below the loss of randomized response.
     """
-    y, p = clusters(40, 1e9)
+    y, p = clusters(k=40, distance=1e9)
     with pytest.raises(wb.NotProven) as refused:
         wb.design(wb.Labels(y, p), method="unbiased", epsilon=1)
     assert 0 <= refused.value.bound <= unbiased.randomized_response_loss(y, p, math.expm1(1))
@@ -162,7 +164,7 @@ def test_pooled_multipliers_are_negative_on_intervals_only():
     rng = np.random.default_rng(8)
     y, p = np.sort(rng.normal(size=12)), rng.dirichlet(np.ones(12))
     q = math.expm1(1.0)
-    best = find_optimum(y, p, 1)[1]
+    best = find_optimum(y, p, epsilon=1)[1]
     for size in (1e-3, 1.0):
         v = size * rng.normal(size=12)
         u = size * rng.normal(size=12)

@@ -79,10 +79,19 @@ def test_the_smallest_delta_and_the_smallest_error_rate_are_inverse():
 
 def test_the_milp_at_delta_zero_equals_the_linear_program():
     milp = solve_model(
-        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), delta=0.0
+        ModuloModel(
+            sizes=(7,), shifts=((1,), (2,)), requires=PDP, loss=loss_vector("error-rate", (7,))
+        ),
+        delta=0.0,
     )
     lp = solve_model(
-        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), has_delta=False)
+        ModuloModel(
+            sizes=(7,),
+            shifts=((1,), (2,)),
+            requires=PDP,
+            loss=loss_vector("error-rate", (7,)),
+            has_delta=False,
+        )
     )
     assert milp.objective == pytest.approx(lp.objective, abs=1e-9)
 
@@ -131,17 +140,34 @@ def test_the_vector_query_of_example_59():
 
 def test_every_difference_keeps_its_own_budget():
     model = ModuloModel(
-        (6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), has_delta=False
+        sizes=(6,),
+        shifts=((1,), (2,)),
+        requires=DP,
+        loss=loss_vector("error-rate", (6,)),
+        groups=(0, 1),
+        has_delta=False,
     )
     f = solve_model(model, [0.4, 1.1])["f"]
-    assert np.all(f <= np.exp(0.4) * f[shift_positions((6,), (1,))] + 1e-9)
-    assert np.all(f <= np.exp(1.1) * f[shift_positions((6,), (2,))] + 1e-9)
+    assert np.all(f <= np.exp(0.4) * f[shift_positions(sizes=(6,), shift=(1,))] + 1e-9)
+    assert np.all(f <= np.exp(1.1) * f[shift_positions(sizes=(6,), shift=(2,))] + 1e-9)
     loose_loss = solve_model(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
+        ModuloModel(
+            sizes=(6,),
+            shifts=((1,), (2,)),
+            requires=DP,
+            loss=loss_vector("error-rate", (6,)),
+            has_delta=False,
+        ),
         1.1,
     ).objective
     tight_loss = solve_model(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
+        ModuloModel(
+            sizes=(6,),
+            shifts=((1,), (2,)),
+            requires=DP,
+            loss=loss_vector("error-rate", (6,)),
+            has_delta=False,
+        ),
         0.4,
     ).objective
     assert loose_loss < 1 - f[0] < tight_loss
@@ -225,4 +251,4 @@ def test_the_loss_eta_squared_of_the_paper_gives_a_larger_squared_error():
 )
 def test_invalid_losses_are_refused(loss: str, prior: np.ndarray | None, message: str):
     with pytest.raises(ValueError, match=message):
-        loss_vector(loss, (5,), prior)
+        loss_vector(loss, sizes=(5,), prior=prior)

@@ -75,7 +75,7 @@ def pdp_delta(sizes, shifts, epsilons, f) -> float:
 def test_the_optimum_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
-    solution = solve_fast(model, [epsilon], delta)
+    solution = solve_fast(model, epsilon=[epsilon], delta=delta)
     assert solution.is_optimal
     assert solution.objective == pytest.approx(
         literal.objective, abs=1e-8 * max(1, literal.objective)
@@ -118,7 +118,7 @@ def test_splits_at_elements_keep_the_optimum(monkeypatch, sizes, shifts, loss, e
 
     monkeypatch.setattr(PatternSearch, "split_node", check_split)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    solution = solve_fast(model, [epsilon], delta)
+    solution = solve_fast(model, epsilon=[epsilon], delta=delta)
     assert split_masses
     assert min(split_masses) > delta
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
@@ -152,7 +152,7 @@ def test_splits_at_elements_keep_the_optimum(monkeypatch, sizes, shifts, loss, e
 )
 def test_extreme_requests_are_proven(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    solution = solve_fast(model, [epsilon], delta)
+    solution = solve_fast(model, epsilon=[epsilon], delta=delta)
     assert solution.is_optimal
     assert solution.notes[0].startswith("proven over violation patterns")
     assert len(solution.notes) == 1  # No note says that a status was not checked.
@@ -167,13 +167,13 @@ def test_extreme_requests_are_proven(sizes, shifts, loss, epsilon, delta):
 
 def test_two_budgets_of_very_different_size():
     model = ModuloModel(
-        (3, 3),
-        ((0, 1), (1, 0), (1, 1)),
-        PDP,
-        loss_vector("circular-squared", (3, 3)),
+        sizes=(3, 3),
+        shifts=((0, 1), (1, 0), (1, 1)),
+        requires=PDP,
+        loss=loss_vector("circular-squared", (3, 3)),
         groups=(0, 0, 1),
     )
-    solution = solve_fast(model, [15.0, 1.6363266720536973], 0.001)
+    solution = solve_fast(model, epsilon=[15.0, 1.6363266720536973], delta=0.001)
     assert solution.is_optimal
     # Only pairs that y covers count as broken, so rounding at e^15 breaks none.
     assert solution.residuals.max_violation <= 1e-9
@@ -184,7 +184,7 @@ def test_a_solver_that_fails_on_nodes_leads_to_the_milp_in_one_piece(
 ):
     """The solver fails on every program with a kept pair. A note names the fallback."""
     model = ModuloModel((9,), BD3, PDP, loss_vector("squared", (9,)))
-    optimum = solve_fast(model, [0.5], 0.1).objective
+    optimum = solve_fast(model, epsilon=[0.5], delta=0.1).objective
     original = Session.solve
 
     def fail_with_kept_pairs(self, values=None, **options):
@@ -196,7 +196,7 @@ def test_a_solver_that_fails_on_nodes_leads_to_the_milp_in_one_piece(
         return answer
 
     monkeypatch.setattr(Session, "solve", fail_with_kept_pairs)
-    solution = solve_fast(model, [0.5], 0.1)
+    solution = solve_fast(model, epsilon=[0.5], delta=0.1)
     assert solution.objective == pytest.approx(optimum, abs=1e-8)
     assert solution.bound <= optimum + 1e-9
     assert "in one piece" in solution.notes[0]
@@ -204,10 +204,14 @@ def test_a_solver_that_fails_on_nodes_leads_to_the_milp_in_one_piece(
 
 def test_one_epsilon_for_each_difference():
     model = ModuloModel(
-        (8,), ((1,), (2,), (7,)), PDP, loss_vector("error-rate", (8,)), groups=(0, 1, 0)
+        sizes=(8,),
+        shifts=((1,), (2,), (7,)),
+        requires=PDP,
+        loss=loss_vector("error-rate", (8,)),
+        groups=(0, 1, 0),
     )
     literal = solve(model.program, model.values([0.4, 1.1], 0.1))
-    solution = solve_fast(model, [0.4, 1.1], 0.1)
+    solution = solve_fast(model, epsilon=[0.4, 1.1], delta=0.1)
     assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
     assert pdp_delta((8,), model.shifts, [0.4, 1.1, 0.4], solution["f"]) <= 0.1 + 1e-9
 
@@ -222,13 +226,21 @@ def test_one_epsilon_for_each_difference():
 )
 def test_user_defined_constraints(constraints):
     model = ModuloModel(
-        (7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), constraints=constraints
+        sizes=(7,),
+        shifts=((1,), (2,)),
+        requires=PDP,
+        loss=loss_vector("error-rate", (7,)),
+        constraints=constraints,
     )
     literal = solve(model.program, model.values([1.0], 0.15))
-    solution = solve_fast(model, [1.0], 0.15)
+    solution = solve_fast(model, epsilon=[1.0], delta=0.15)
     assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
     free = solve_fast(
-        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), [1.0], 0.15
+        ModuloModel(
+            sizes=(7,), shifts=((1,), (2,)), requires=PDP, loss=loss_vector("error-rate", (7,))
+        ),
+        epsilon=[1.0],
+        delta=0.15,
     )
     # The constraint changes the optimum, so it was applied.
     assert free.objective < solution.objective - 1e-4
@@ -236,23 +248,27 @@ def test_user_defined_constraints(constraints):
 
 def test_infeasible_constraints_are_reported():
     model = ModuloModel(
-        (7,),
-        ((1,), (2,)),
-        PDP,
-        loss_vector("error-rate", (7,)),
+        sizes=(7,),
+        shifts=((1,), (2,)),
+        requires=PDP,
+        loss=loss_vector("error-rate", (7,)),
         constraints=lambda f: [f[0] >= 0.9],
     )
-    solution = solve_fast(model, [1.0], 0.15)
+    solution = solve_fast(model, epsilon=[1.0], delta=0.15)
     assert solution.termination is Termination.INFEASIBLE
     assert solution.x is None
 
 
 def test_constraints_that_are_feasible_under_dp_but_not_under_pdp():
     model = ModuloModel(
-        (2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8]
+        sizes=(2,),
+        shifts=((1,),),
+        requires=PDP,
+        loss=loss_vector("error-rate", (2,)),
+        constraints=lambda f: [f[0] == 0.8],
     )
-    assert solve_fast(model, [0.5], 0.5).termination is Termination.INFEASIBLE
-    assert solve_fast(model, [0.5], 0.81).is_optimal
+    assert solve_fast(model, epsilon=[0.5], delta=0.5).termination is Termination.INFEASIBLE
+    assert solve_fast(model, epsilon=[0.5], delta=0.81).is_optimal
 
 
 @pytest.mark.parametrize(
@@ -280,8 +296,8 @@ def test_other_solvers_find_the_same_optimum(solver, loss):
     if not get_backend(solver).is_installed():
         pytest.skip(f"{solver} is not installed")
     model = ModuloModel((9,), BD3, PDP, loss_vector(loss, (9,)))
-    reference = solve_fast(model, [1.0], 0.05)
-    solution = solve_fast(model, [1.0], 0.05, solver=solver)
+    reference = solve_fast(model, epsilon=[1.0], delta=0.05)
+    solution = solve_fast(model, epsilon=[1.0], delta=0.05, solver=solver)
     assert solution.solver.startswith(solver)
     assert solution.objective == pytest.approx(reference.objective, rel=1e-8)
     assert solution.bound <= solution.objective + 1e-9
@@ -295,7 +311,7 @@ def test_other_solvers_find_the_same_optimum(solver, loss):
 def test_large_groups_have_the_optimum_of_the_closed_form(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
     model = ModuloModel((n + 1,), shifts, PDP, loss_vector("error-rate", (n + 1,)))
-    solution = solve_fast(model, [epsilon], delta)
+    solution = solve_fast(model, epsilon=[epsilon], delta=delta)
     form = oracles.error_rate_bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
     assert solution.is_optimal
     assert form.kind == "optimum"
@@ -307,7 +323,7 @@ def test_a_truncated_search_has_the_optimum_of_the_full_search():
     """A truncated program has one variable for all noise values where no mass is expected."""
     sizes = (49,)
     model = ModuloModel(sizes, BD3, PDP, loss_vector("squared", sizes))
-    solution = solve_fast(model, [1.5], 0.05)
+    solution = solve_fast(model, epsilon=[1.5], delta=0.05)
     problem = make_problem(sizes, BD3, 1.5, "squared", delta=0.05)
     relaxation = build_relaxation(problem)
     with get_backend("highs").open(relaxation.program) as session:
@@ -318,8 +334,8 @@ def test_a_truncated_search_has_the_optimum_of_the_full_search():
 @pytest.mark.parametrize("loss", ["squared", "circular-squared"])
 def test_truncation_ends_if_the_shifts_reach_only_a_part_of_the_group(loss):
     """The shift 2 reaches only the even elements of Z_42, so the support stops growing."""
-    model = ModuloModel((42,), ((2,),), PDP, loss_vector(loss, (42,)))
-    answer = solve_fast(model, [1.0], 0.05, gap=1e-9)
+    model = ModuloModel(sizes=(42,), shifts=((2,),), requires=PDP, loss=loss_vector(loss, (42,)))
+    answer = solve_fast(model, epsilon=[1.0], delta=0.05, gap=1e-9)
     literal = solve(model.program, model.values([1.0], 0.05))
     assert answer.termination is Termination.OPTIMAL
     assert answer.objective == pytest.approx(literal.objective, rel=1e-8)
@@ -372,17 +388,17 @@ def test_limits_of_nodes_time_and_gap_leave_a_valid_bound():
     sizes = (25,)
     shifts = ((1,), (2,), (3,), (4,))
     model = ModuloModel(sizes, shifts, PDP, loss_vector("squared", sizes))
-    optimum = solve_fast(model, [0.5], 0.1).objective
+    optimum = solve_fast(model, epsilon=[0.5], delta=0.1).objective
     for nodes in (1, 5, 20):
-        stopped = solve_fast(model, [0.5], 0.1, node_limit=nodes)
+        stopped = solve_fast(model, epsilon=[0.5], delta=0.1, node_limit=nodes)
         assert stopped.termination is Termination.NODE_LIMIT
         assert stopped.bound <= optimum + 1e-9
         assert stopped.objective >= optimum - 1e-9
         assert pdp_delta(sizes, shifts, [0.5] * 4, stopped["f"]) <= 0.1 + 1e-9
-    timed_out = solve_fast(model, [0.5], 0.1, time_limit=1e-9)
+    timed_out = solve_fast(model, epsilon=[0.5], delta=0.1, time_limit=1e-9)
     assert timed_out.termination is Termination.TIME_LIMIT
     assert timed_out.bound is None
-    loose = solve_fast(model, [0.5], 0.1, gap=0.05)
+    loose = solve_fast(model, epsilon=[0.5], delta=0.1, gap=0.05)
     assert loose.bound <= optimum + 1e-9 <= loose.objective + 2e-9
     assert loose.gap <= 0.05
     assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
@@ -396,7 +412,7 @@ def test_a_short_time_limit_leaves_private_noise(sizes, loss):
     shifts = tuple((k % sizes[0],) for k in (1, 3, 4, -1, -3, -4))
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     for limit in (1e-9, 0.2):
-        stopped = solve_fast(model, [0.2], 0.05, time_limit=limit)
+        stopped = solve_fast(model, epsilon=[0.2], delta=0.05, time_limit=limit)
         assert stopped.termination is Termination.TIME_LIMIT
         assert stopped.bound is None or stopped.bound <= stopped.objective
         assert stopped["f"].sum() == pytest.approx(1.0)
@@ -405,7 +421,7 @@ def test_a_short_time_limit_leaves_private_noise(sizes, loss):
 
 def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
     model = ModuloModel((17,), BD3, PDP, loss_vector("squared", (17,)))
-    optimum = solve_fast(model, [0.5], 0.1).objective
+    optimum = solve_fast(model, epsilon=[0.5], delta=0.1).objective
     original = Session.solve
     calls = itertools.count(1)
 
@@ -415,7 +431,7 @@ def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
         return original(self, *args, **options)
 
     monkeypatch.setattr(Session, "solve", interrupt_after_12_solves)
-    solution = solve_fast(model, [0.5], 0.1)
+    solution = solve_fast(model, epsilon=[0.5], delta=0.1)
     assert solution.termination is Termination.INTERRUPTED
     assert solution.bound <= optimum + 1e-9
 
@@ -432,7 +448,11 @@ def test_models_other_than_pdp_with_delta_are_refused():
 def test_a_bound_proves_an_incumbent_although_the_solver_finds_no_point():
     """At e^10 HiGHS reports that feasible programs are infeasible."""
     model = ModuloModel(
-        (2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta"
+        sizes=(2, 2),
+        shifts=((0, 1), (1, 0), (1, 1)),
+        requires=PDP,
+        loss=loss_vector("error-rate", (2, 2)),
+        minimise="delta",
     )
     solution = solve_fast(model, [10.0], max_loss=0.6409986212826413)
     assert solution.is_optimal
@@ -448,6 +468,6 @@ def test_without_points_and_a_tight_bound_no_proof_is_claimed(monkeypatch: pytes
 
     monkeypatch.setattr(Session, "solve", remove_point)
     model = ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)))
-    solution = solve_fast(model, [0.5], 0.2)
+    solution = solve_fast(model, epsilon=[0.5], delta=0.2)
     assert solution.x is None
     assert not solution.is_optimal

@@ -69,21 +69,21 @@ def test_frontier_equals_designs_at_random_deltas(sizes, shifts, epsilon, loss):
 
 @pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
-    pieces = compute_delta_frontier((9,), ((1,),), 0.7)
+    pieces = compute_delta_frontier(sizes=(9,), shifts=((1,),), epsilon=0.7)
     exp_epsilon = Fraction(math.exp(0.7))
     expected = sorted({0.0, 1.0, *(float(end(exp_epsilon)) for end, _ in theorem2(9))})
     breakpoints = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert breakpoints == pytest.approx(expected, abs=1e-8)
     for delta in np.linspace(0, 1, 41):
         assert loss_at(pieces, delta) == pytest.approx(
-            single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9
+            single_distance_law(sizes=(9,), shift=(1,), epsilon=0.7, delta=delta).value, abs=1e-9
         )
 
 
 @pytest.mark.usefixtures("over_patterns")
 def test_frontier_contains_the_corrected_table_1():
     """Values are Table 1 of Kadam et al. 2024, corrected: δ and the largest f(0)."""
-    pieces = compute_delta_frontier((9,), BD3, 1.5, high=0.2)
+    pieces = compute_delta_frontier(sizes=(9,), shifts=BD3, epsilon=1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
     for delta, largest_f0 in (
         (0.0, 0.543191999),
@@ -122,7 +122,9 @@ def test_all_pieces_are_proven_and_equal_the_closed_form(case):
     assert all(piece.is_proven for piece in pieces)
     for delta in np.random.default_rng(1).uniform(0, 1, 5):
         is_directed = len(shifts) == 1
-        form = error_rate_bounds(sizes, shifts, is_directed, epsilon, float(delta), PDP).strongest
+        form = error_rate_bounds(
+            sizes, shifts, is_directed, epsilon, delta=float(delta), requires=PDP
+        ).strongest
         if form.kind == "optimum":
             assert loss_at(pieces, delta) == pytest.approx(form.value, abs=1e-8)
 
@@ -139,8 +141,8 @@ def test_patterns_with_a_steep_start_are_traced(sizes, shifts, epsilon):
 
 @pytest.mark.usefixtures("over_patterns")
 def test_a_frontier_without_time_has_upper_and_lower_bounds():
-    stopped = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
-    full_frontier = compute_delta_frontier((9,), BD3, 1.5)
+    stopped = compute_delta_frontier(sizes=(9,), shifts=BD3, epsilon=1.5, seconds=1e-9)
+    full_frontier = compute_delta_frontier(sizes=(9,), shifts=BD3, epsilon=1.5)
     assert not any(piece.is_proven for piece in stopped)
     for delta in (0.0, 0.05, 0.3, 0.9):
         min_loss = loss_at(full_frontier, delta)

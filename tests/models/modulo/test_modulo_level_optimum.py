@@ -121,7 +121,7 @@ def test_optimum_equals_the_search_over_patterns(monkeypatch, sizes, shifts, eps
 
 
 def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
-    noise = error_rate_problem((25,), SHIFTS_25, 1.0, 0.1)
+    noise = error_rate_problem(sizes=(25,), shifts=SHIFTS_25, epsilon=1.0, delta=0.1)
     start_value = simplest_noise(noise, distance_weights(noise)).value
     for max_decisions in (0, 1000):
         answer = search_from_simplest_noise(noise, max_decisions=max_decisions)
@@ -146,7 +146,7 @@ def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
 
 def test_a_level_function_whose_pmf_misses_its_value_proves_nothing(monkeypatch):
     """The PMF is judged by its own sums, not by those of the search."""
-    noise = error_rate_problem((5, 5), GRID, 1.0, 0.1)
+    noise = error_rate_problem(sizes=(5, 5), shifts=GRID, epsilon=1.0, delta=0.1)
     w = distance_weights(noise)
     original = modulo_level_frontier._OptimumSearch.rebuild_levels
 
@@ -164,11 +164,13 @@ def test_a_level_function_whose_pmf_misses_its_value_proves_nothing(monkeypatch)
 
 
 def test_error_rates_at_one_epsilon_on_medium_groups_are_searchable():
-    searchable = error_rate_problem((25,), BD3, 1.0, 0.1)
+    searchable = error_rate_problem(sizes=(25,), shifts=BD3, epsilon=1.0, delta=0.1)
     assert is_searchable(searchable)
     # Small groups are left to the patterns, so that level functions can judge the result.
-    assert not is_searchable(error_rate_problem((24,), BD3, 1.0, 0.1))
-    assert not is_searchable(error_rate_problem((100_001,), BD3, 1.0, 0.1))
+    assert not is_searchable(error_rate_problem(sizes=(24,), shifts=BD3, epsilon=1.0, delta=0.1))
+    assert not is_searchable(
+        error_rate_problem(sizes=(100_001,), shifts=BD3, epsilon=1.0, delta=0.1)
+    )
     assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1e-3, delta=0.1))
     assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1.0, delta=1.0))
     assert not is_searchable(replace(searchable, exp_epsilon=np.exp([1.0, 1.0, 2.0])))

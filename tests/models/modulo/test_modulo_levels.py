@@ -85,7 +85,7 @@ def test_level_functions_and_patterns_give_the_same_frontier(monkeypatch, sizes,
 def test_frontier_of_27_answers_equals_designs_at_single_deltas(monkeypatch, shifts):
     # Without level functions the designs come from a search over patterns by linear programs.
     monkeypatch.setattr(modulo_fast, "is_searchable", lambda noise: False)
-    pieces = compute_delta_frontier((27,), shifts, 1.0)
+    pieces = compute_delta_frontier(sizes=(27,), shifts=shifts, epsilon=1.0)
     assert all(piece.is_proven for piece in pieces)
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))
     with FastSession(model, get_backend("highs")) as session:
@@ -98,15 +98,15 @@ def test_frontier_of_27_answers_equals_designs_at_single_deltas(monkeypatch, shi
 
 
 def test_all_pieces_of_64_answers_are_proven():
-    pieces = compute_delta_frontier((64,), ((1,), (2,), (3,)), 1.0)
+    pieces = compute_delta_frontier(sizes=(64,), shifts=((1,), (2,), (3,)), epsilon=1.0)
     assert all(piece.is_proven for piece in pieces)
     assert len(pieces) > 1000
 
 
 def test_pieces_of_a_stopped_search_enclose_the_smallest_error_rate():
     shifts = ((1,), (2,), (29,), (28,))
-    full_frontier = compute_delta_frontier((30,), shifts, 0.7)
-    search = LevelSearch((30,), shifts, 0.7)
+    full_frontier = compute_delta_frontier(sizes=(30,), shifts=shifts, epsilon=0.7)
+    search = LevelSearch(sizes=(30,), shifts=shifts, epsilon=0.7)
     for _ in range(3):
         search.prove(search.stairs.proven_from * 0.8, search.stairs.proven_from)
     search.deadline = Deadline(0.0)
@@ -125,4 +125,4 @@ def test_pieces_of_a_stopped_search_enclose_the_smallest_error_rate():
 
 def test_a_search_needs_a_shift_that_is_not_zero():
     with pytest.raises(ValueError, match="not 0"):
-        LevelSearch((5,), ((0,),), 1.0)
+        LevelSearch(sizes=(5,), shifts=((0,),), epsilon=1.0)

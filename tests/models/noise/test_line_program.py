@@ -50,20 +50,26 @@ def test_sensitivity_32_at_a_small_delta_has_a_tight_bound():
 
 
 def test_a_start_near_the_optimum_saves_rounds():
-    line = LineProgram(5, 30, [abs], [hockey_stick(0.7, 0.05)], is_open=False)
+    line = LineProgram(
+        sensitivity=5, reach=30, losses=[abs], bounds=[hockey_stick(0.7, 0.05)], is_open=False
+    )
     first = line.solve()
     assert line.solve(first.x).rounds < first.rounds
-    finer = LineProgram(10, 60, [abs], [hockey_stick(0.7, 0.05)], is_open=False)
+    finer = LineProgram(
+        sensitivity=10, reach=60, losses=[abs], bounds=[hockey_stick(0.7, 0.05)], is_open=False
+    )
     assert finer.solve(finer.columns_of_law(first.masses, 2.0)).rounds < finer.solve().rounds
 
 
 def test_losses_below_the_tolerances_of_a_solver_have_a_bound():
     """The losses of both answers are 2e-9 at ε = 20. A solver may give their rows no multiplier."""
     losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
-    line = LineProgram(1, 2, losses, [hockey_stick(20.0, 0.0)], is_folded=False)
+    line = LineProgram(
+        sensitivity=1, reach=2, losses=losses, bounds=[hockey_stick(20.0, 0.0)], is_folded=False
+    )
     answer = line.solve(precision=1e-12)
     for weights in ([0.0, 0.0], [1.0, 0.0]):
-        assert _prove_lower_bound(line, [], weights) == 0 <= answer.value
+        assert _prove_lower_bound(line, multipliers=[], weights=weights) == 0 <= answer.value
     table = wb.recommend(
         answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5"
     )
@@ -84,8 +90,8 @@ def test_tangents_that_are_added_as_needed_find_the_optimum_of_all_tangents():
         line = LineProgram(
             sensitivity,
             size,
-            [lambda j, losses=loss_by_distance: losses[abs(j)]],
-            [hockey_stick(epsilon, delta)],
+            losses=[lambda j, losses=loss_by_distance: losses[abs(j)]],
+            bounds=[hockey_stick(epsilon, delta)],
             is_open=is_open,
             atom_loss=atom_loss,
         )
@@ -125,10 +131,10 @@ def test_a_plain_statement_for_scipy_has_the_same_optimum():
     mass_row = np.concatenate([np.ones(n), np.zeros(columns - n)])
     loss = np.concatenate([np.abs(eta), np.zeros(columns - n)])
     answer = linprog(loss, np.array(rows), right, mass_row[None], [1.0])
-    line = LineProgram(d, size, [abs], [hockey_stick(0.8, delta)], is_open=False)
+    line = LineProgram(d, size, losses=[abs], bounds=[hockey_stick(0.8, delta)], is_open=False)
     assert line.solve().value == pytest.approx(answer.fun, rel=1e-8)
     unfolded = LineProgram(
-        d, size, [abs], [hockey_stick(0.8, delta)], is_folded=False, is_open=False
+        d, size, losses=[abs], bounds=[hockey_stick(0.8, delta)], is_folded=False, is_open=False
     )
     assert unfolded.solve().value == pytest.approx(answer.fun, rel=1e-7)
 
@@ -139,7 +145,10 @@ def test_clamped_noise_has_a_smaller_loss_and_a_tight_bound():
     assert design.objective == pytest.approx(3.0569, abs=1e-4)
     assert design.objective <= design.bound * (1 + 1e-8)
     uneven = LineLoss.of_clamped_answers(
-        "absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)]
+        "absolute",
+        answers=3,
+        loss=lambda q, o: Fraction(abs(o - q)),
+        prior=[Fraction(q == 0) for q in range(3)],
     )
     assert not uneven.is_even
     point_prior_design = wb.design(
@@ -289,11 +298,16 @@ def test_a_loss_that_is_flat_far_out_has_a_tight_bound():
 
     Wider supports do not improve the duals.
     """
-    loss = LineLoss.of_clamped_answers("squared", 7, lambda q, o: Fraction((o - q) ** 2))
+    loss = LineLoss.of_clamped_answers(
+        "squared", answers=7, loss=lambda q, o: Fraction((o - q) ** 2)
+    )
     design = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
     assert design.objective <= design.bound * (1 + 1e-9)
     reach = 130
     reference = _by_scipy(
-        3, 0.5, 0.05, [float(loss.value_at(eta)) for eta in range(-reach, reach + 1)]
+        sensitivity=3,
+        epsilon=0.5,
+        delta=0.05,
+        losses=[float(loss.value_at(eta)) for eta in range(-reach, reach + 1)],
     )
     assert design.objective == pytest.approx(reference, rel=1e-8)

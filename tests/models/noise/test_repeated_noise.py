@@ -27,7 +27,7 @@ PRIVACY_LOSSES = np.array([0.513, 0.707, 0.811, 0.907, 1.003])
 @functools.cache
 def optimise_for_one_round(runs: int, epsilon: float) -> np.ndarray:
     """Return the privacy losses after one round of the optimisation, for squared loss."""
-    return optimise_losses(runs, epsilon, 1e-5, np.square, max_rounds=1)
+    return optimise_losses(runs, epsilon, delta=1e-5, loss=np.square, max_rounds=1)
 
 
 def neighbouring_laws(privacy_losses, reach: int = 40):
@@ -52,12 +52,16 @@ def test_delta_equals_the_sum_over_all_sequences_of_outcomes(runs):
     for outcomes in itertools.product(range(p.size), repeat=runs):
         exact += max(0.0, np.prod(p[list(outcomes)]) - math.exp(1.5) * np.prod(q[list(outcomes)]))
     # Privacy losses are rounded up to a grid, which gives an upper bound.
-    assert exact - 1e-12 <= ComposedDelta(runs, 1.5, 14.0)(PRIVACY_LOSSES) <= exact * 1.001 + 1e-12
+    assert (
+        exact - 1e-12
+        <= ComposedDelta(runs, epsilon=1.5, reach=14.0)(PRIVACY_LOSSES)
+        <= exact * 1.001 + 1e-12
+    )
 
 
 @pytest.mark.parametrize("loss", [np.square, np.abs, lambda k: (k > 0).astype(float)])
 def test_gradients_equal_differences(loss):
-    composed = ComposedDelta(4, 2.0, 14.0)
+    composed = ComposedDelta(runs=4, epsilon=2.0, reach=14.0)
     _, delta_gradient = composed.value_and_gradient(PRIVACY_LOSSES)
     value, loss_gradient = expected_loss(PRIVACY_LOSSES, loss)
     masses, _ = noise_masses(PRIVACY_LOSSES)

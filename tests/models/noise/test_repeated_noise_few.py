@@ -11,7 +11,7 @@ from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, publis
 
 def test_two_runs_get_geometric_noise_with_a_steep_end():
     """The privacy loss is ε/2 near 0 and larger far out, which lowers the loss of pure noise."""
-    best = optimise_losses(2, 1.0, 1e-5, np.square, max_rounds=0)
+    best = optimise_losses(runs=2, epsilon=1.0, delta=1e-5, loss=np.square, max_rounds=0)
     assert best[:20] == pytest.approx(0.5)
     assert best[-1] == pytest.approx(1.5)
     assert expected_loss(best, np.square)[0] < 7.8225 < 7.824
@@ -36,5 +36,5 @@ def test_the_loss_is_at_most_that_of_published_noise(runs: int, epsilon: float, 
     privacy_losses = optimise_losses(runs, epsilon, delta, np.abs, max_rounds=0)
     loss, _ = expected_loss(privacy_losses, np.abs)
     for shape in published_shapes(1).values():
-        published_noise = RepeatedWideNoise(runs, epsilon, delta, 1, shape)
+        published_noise = RepeatedWideNoise(runs, epsilon, delta, sensitivity=1, shape=shape)
         assert loss <= published_noise.expected_loss(np.abs) * (1 + 1e-9)

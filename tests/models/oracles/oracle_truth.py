@@ -162,7 +162,9 @@ def strongest_form(*question, **options):
 
 def directed_question(sizes, shifts, epsilon, delta=0.0, requires=MASS_ABOVE_RATIO):
     """Return a question of directed neighbours, under PDP by default."""
-    return build_question(sizes, shifts, True, epsilon, delta, requires)
+    return build_question(
+        sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=requires
+    )
 
 
 def dp_law(sizes, shifts, epsilon, delta):
@@ -182,4 +184,4 @@ def level_cut_law(sizes, shifts, epsilon, delta):
 
 def hop_distances(sizes, shifts):
     """Return the smallest number of shifts from 0 to every element, -1 if there is no path."""
-    return hops.hop_distances(sizes, directed_question(sizes, shifts, 1.0).shifts)
+    return hops.hop_distances(sizes, directed_question(sizes, shifts, epsilon=1.0).shifts)

@@ -45,7 +45,7 @@ def count_by_element(
     broken_weights = [
         sum(
             weight[k]
-            for k, target in enumerate(shifted_positions((n + 1,), (mu,)))
+            for k, target in enumerate(shifted_positions(sizes=(n + 1,), shift=(mu,)))
             if is_cut[target] and not is_cut[k]
         )
         for mu in range(1, mu_bar + 1)
@@ -59,7 +59,7 @@ def count_by_element(
 
 def list_cut_vectors(n: int, mu_bar: int) -> np.ndarray:
     """Return all cut vectors, one in each row: the first row that is cut of every column."""
-    heights = Grid(n, mu_bar, 1.0).heights
+    heights = Grid(n, mu_bar, epsilon=1.0).heights
     return np.array(list(itertools.product(*(range(2, height + 2) for height in heights))))
 
 
@@ -176,7 +176,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
 
 def test_power_sums_are_the_nearest_below_and_above_a_target():
     # The sums of two powers of 1/2 next to 3/4 are 1/2 + 1/4, which is not above it, and 1/2 + 1/2.
-    counts = PowerSums(0.5, 3, 2).find_nearest(2, 0.75)
+    counts = PowerSums(a=0.5, p=3, max_size=2).find_nearest(2, 0.75)
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
@@ -209,13 +209,15 @@ def test_the_corrected_table_1():
         assert form.kind == "optimum"
         assert 1.0 - form.value == pytest.approx(mass, abs=5e-10)
         assert form.pmf[0] == pytest.approx(mass, abs=5e-10)
-    staircase = column_cut_law(8, 3, 1.5, 0.1212)
+    staircase = column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=0.1212)
     np.testing.assert_allclose(
         staircase.pmf, [0.549828, *[0.122683] * 3, *[0.027374] * 3, 0.0, 0.0], atol=5e-7
     )
     assert pdp_delta(staircase.pmf, sizes, shifts, 1.5) == pytest.approx(0.054749, abs=5e-7)
-    assert column_cut_law(8, 3, 1.5, 0.054749).value == pytest.approx(staircase.value, rel=1e-12)
-    assert column_cut_law(8, 3, 1.5, 0.0547).value > staircase.value
+    assert column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=0.054749).value == pytest.approx(
+        staircase.value, rel=1e-12
+    )
+    assert column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=0.0547).value > staircase.value
 
 
 def test_the_error_rates_of_figure_11_left():
@@ -239,10 +241,12 @@ def test_the_error_rates_of_figure_11_left():
 
 
 def test_below_ln_2_the_law_is_only_an_upper_bound():
-    law = column_cut_law(8, 2, 0.5, 0.2)
+    law = column_cut_law(n=8, mu_bar=2, epsilon=0.5, delta=0.2)
     assert law.kind == "upper bound"
     assert 1.0 - law.value == pytest.approx(0.315263443, abs=5e-9)
-    assert 1.0 - chain_bound(8, 2, 0.5, 0.2).value == pytest.approx(0.329744254, abs=5e-10)
+    assert 1.0 - chain_bound(n=8, mu_bar=2, epsilon=0.5, delta=0.2).value == pytest.approx(
+        0.329744254, abs=5e-10
+    )
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -317,15 +321,16 @@ def test_large_sizes_are_proven_without_listing_cuts():
         assert pdp_delta(law.pmf, (n + 1,), one_sided_shifts(mu_bar), epsilon) <= delta * (
             1 + 1e-10
         )
-    law = column_cut_law(255, 16, 0.3, 0.01)  # Here μ̄ does not divide n and ε < ln 2.
+    # Here μ̄ does not divide n and ε < ln 2.
+    law = column_cut_law(n=255, mu_bar=16, epsilon=0.3, delta=0.01)
     assert law.kind == "upper bound"
-    assert chain_bound(255, 16, 0.3, 0.01).value < law.value
+    assert chain_bound(n=255, mu_bar=16, epsilon=0.3, delta=0.01).value < law.value
 
 
 def test_sizes_that_are_too_large_are_refused():
     with pytest.raises(
         OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"
     ):
-        column_cut_law(1_000_000, 1000, 1.0, 0.1)
+        column_cut_law(n=1_000_000, mu_bar=1000, epsilon=1.0, delta=0.1)
     with pytest.raises(OutsideDomain, match="small enough to search their cut vectors"):
-        chain_bound(700, 300, 1.0, 0.01)
+        chain_bound(n=700, mu_bar=300, epsilon=1.0, delta=0.01)

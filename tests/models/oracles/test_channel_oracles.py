@@ -84,11 +84,11 @@ def test_post_processing_is_only_an_upper_bound_for_other_losses():
     assert not has_growing_losses(losses, np.arange(3))
     prior = np.full(3, 1 / 3)
     optimum = solve_channel_lp(losses, prior, [(0, 1), (1, 2)], 1.0)
-    assert post_process_geometric(losses, prior, 1.0).value >= optimum - 1e-9
+    assert post_process_geometric(losses, prior, epsilon=1.0).value >= optimum - 1e-9
 
 
 def test_the_geometric_channel_has_log_ratios_epsilon_and_row_sums_one():
-    G = geometric_channel(6, 0.7)
+    G = geometric_channel(k=6, epsilon=0.7)
     assert np.allclose(G.sum(axis=1), 1)
     assert np.log(G[1:] / G[:-1]).max() == pytest.approx(0.7)
 

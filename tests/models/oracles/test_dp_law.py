@@ -49,7 +49,7 @@ def test_the_law_is_private_and_its_error_rate_falls_in_delta(size, shifts, epsi
     law = dp_law((size,), list(budgets), epsilon, delta)
     assert law.pmf.sum() == pytest.approx(1.0, abs=1e-12)
     if budgets:
-        assert dp_delta(law.pmf, (size,), budgets) <= delta + 1e-12
+        assert dp_delta(law.pmf, sizes=(size,), budgets=budgets) <= delta + 1e-12
     assert law.value <= hop_law((size,), list(budgets), epsilon).value + 1e-15
     assert dp_law((size,), list(budgets), epsilon, min(1.0, delta + 0.01)).value <= law.value
 

@@ -68,7 +68,7 @@ def test_budget_distances_are_weighted_shortest_paths(group, weights):
 
 def test_distances_count_many_repetitions_of_one_shift():
     # The shift has order 4999: the last element needs 4998 steps, so every doubling is used.
-    distances = hop_distances((4999,), [(7,)])
+    distances = hop_distances(sizes=(4999,), shifts=[(7,)])
     assert sorted(distances.tolist()) == list(range(4999))
     assert distances[4999 - 7] == 4998
 
@@ -93,7 +93,7 @@ def test_the_hop_law_of_several_budgets_has_the_optimum_of_the_linear_program(se
     shifts = {tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)}
     budgets = {shift: float(rng.uniform(0.2, 2.0)) for shift in sorted(shifts)}
     assert hop_law(sizes, list(budgets), budgets).value == pytest.approx(
-        dp_error(sizes, budgets, 0.0), abs=1e-8
+        dp_error(sizes, budgets, delta=0.0), abs=1e-8
     )
 
 
@@ -131,7 +131,7 @@ def test_symmetric_neighbours_have_a_larger_error_rate_than_one_sided_ones():
 @pytest.mark.parametrize("epsilon", [0.05, 1.5, 20.0])
 def test_lemma_4_is_a_hop_law(n, mu_bar, epsilon):
     closed, law = (
-        column_cut_law(n, mu_bar, epsilon, 0.0),
+        column_cut_law(n, mu_bar, epsilon, delta=0.0),
         hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon),
     )
     assert closed.value == pytest.approx(law.value, rel=1e-12)
@@ -156,9 +156,9 @@ def test_error_rates_of_long_ranges_are_near_the_limit():
             (4001,), add_opposite_shifts((4001,), one_sided_shifts(3)), epsilon
         ).value
         assert symmetric == pytest.approx(limit_of_long_ranges(6, epsilon), rel=1e-9)
-        long = single_distance_law((2001,), (5,), epsilon, 0.0).value
+        long = single_distance_law(sizes=(2001,), shift=(5,), epsilon=epsilon, delta=0.0).value
         assert long == pytest.approx(math.exp(-epsilon), rel=1e-9)
-    assert limit_of_long_ranges(3, 0.3) > 0.5  # (50) prints 0.5 here
+    assert limit_of_long_ranges(reach=3, epsilon=0.3) > 0.5  # (50) prints 0.5 here
 
 
 def test_masses_that_underflow_are_zero_without_a_warning():
@@ -178,10 +178,10 @@ def test_shifts_that_generate_a_subgroup_leave_other_elements_without_mass():
 
 
 def test_the_order_of_a_shift_and_its_multiples():
-    assert shift_order((12,), (8,)) == 3
-    assert shift_order((4, 6), (2, 3)) == 2
-    assert shift_multiples((12,), (8,)).tolist() == [0, 8, 4]
-    assert shift_multiples((2, 3), (1, 1)).tolist() == [0, 4, 2, 3, 1, 5]
+    assert shift_order(sizes=(12,), shift=(8,)) == 3
+    assert shift_order(sizes=(4, 6), shift=(2, 3)) == 2
+    assert shift_multiples(sizes=(12,), shift=(8,)).tolist() == [0, 8, 4]
+    assert shift_multiples(sizes=(2, 3), shift=(1, 1)).tolist() == [0, 4, 2, 3, 1, 5]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,12 @@ def test_each_question_is_answered_by_its_oracle():
         (False, PDP, 0.1, tuple(pair)): "symmetric single distance",
         (True, PDP, 0.1, tuple(one_sided_shifts(3))): "column-cut law",
         (False, PDP, 0.05, tuple(near)): "level cut",
-        (False, PDP, 0.2, tuple(add_opposite_shifts((9,), [(1,), (3,)]))): "level search",
+        (
+            False,
+            PDP,
+            0.2,
+            tuple(add_opposite_shifts(sizes=(9,), shifts=[(1,), (3,)])),
+        ): "level search",
     }
     for (directed, notion, delta, shifts), name in names.items():
         verdict = strongest_form(sizes, shifts, directed, 1.5, delta, notion)
@@ -89,7 +94,7 @@ def test_bounds_enclose_the_optimum_of_the_milp(seed):
     epsilon = float(rng.uniform(0.3, 1.5))
     delta = float(rng.uniform(0.02, 0.5))
     error = pdp_error((size,), shifts, epsilon, delta)
-    bounds = error_rate_bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
+    bounds = error_rate_bounds((size,), shifts, directed, epsilon, delta, requires=PDP, nodes=0)
     assert bounds.lower.value - 2e-5 <= error <= bounds.upper.value + 2e-5
     assert strongest_form((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
         error, abs=2e-5
@@ -100,7 +105,9 @@ def test_several_budgets_have_an_optimum_under_dp_and_a_bound_under_pdp():
     budgets = {(1,): 0.5, (2,): 1.0}
     assert strongest_form((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
     assert strongest_form((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
-    under_pdp = error_rate_bounds((7,), list(budgets), True, budgets, 0.1, PDP)
+    under_pdp = error_rate_bounds(
+        sizes=(7,), shifts=list(budgets), is_directed=True, epsilon=budgets, delta=0.1, requires=PDP
+    )
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
     assert (
@@ -126,9 +133,19 @@ def test_the_zero_shift_is_ignored():
     ],
 )
 def test_bounds_are_the_best_statements_of_all_oracles(shifts, epsilon, delta):
-    question = build_question((9,), shifts, True, epsilon, delta, PDP)
+    question = build_question(
+        sizes=(9,), shifts=shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=PDP
+    )
     forms = [form for oracle in ORACLES for form in oracle(question)]
-    bounds = error_rate_bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
+    bounds = error_rate_bounds(
+        sizes=(9,),
+        shifts=shifts,
+        is_directed=True,
+        epsilon=epsilon,
+        delta=delta,
+        requires=PDP,
+        nodes=0,
+    )
     assert bounds.lower.value == max(form.value for form in forms if form.kind == "lower bound")
     assert bounds.upper.value == min(form.value for form in forms if form.kind == "upper bound")
 
@@ -189,7 +206,9 @@ def test_shifts_without_their_opposites_are_refused():
 
 def test_large_groups_are_answered_by_scalable_oracles():
     shifts = add_opposite_shifts((5000,), one_sided_shifts(3))
-    bounds = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
+    bounds = error_rate_bounds(
+        sizes=(5000,), shifts=shifts, is_directed=False, epsilon=1.0, delta=1e-3, requires=PDP
+    )
     assert bounds.lower.value < bounds.upper.value
     assert bounds.upper.name == "level cut"
     assert strongest_form((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
@@ -212,7 +231,7 @@ def test_the_law_of_a_long_range_is_that_of_the_best_cut_vector():
     n, epsilon, delta = 2500, 1.0, 0.1
     law = strongest_form((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
     assert law.kind == "optimum"
-    grid = Grid(n, 2, epsilon)
+    grid = Grid(n, mu_bar=2, epsilon=epsilon)
     rows = np.arange(2, 60)  # Deeper cuts gain less than the rounding error.
     cuts = evaluate_cuts(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
     best = np.minimum(1 / cuts.totals, delta / cuts.broken_weights).max()

@@ -29,7 +29,7 @@ def improve_level_cut(
 ) -> ClosedForm:
     """Return the result of a level search that starts from the best level cut."""
     return search_levels(
-        build_question(sizes, shifts, True, epsilon, delta, PDP),
+        build_question(sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=PDP),
         level_cut_law(sizes, shifts, epsilon, delta),
         nodes,
     )
@@ -108,12 +108,12 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
 
 def test_below_ln_2_the_search_improves_on_column_cuts():
     """The optimal noise breaks pairs of elements that both have mass, which no cut does."""
-    form = improve_level_cut((9,), one_sided_shifts(2), 0.5, 0.2)
+    form = improve_level_cut(sizes=(9,), shifts=one_sided_shifts(2), epsilon=0.5, delta=0.2)
     assert form.kind == "optimum"
     assert form.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-12)
     assert pdp_delta(form.pmf, (9,), one_sided_shifts(2), 0.5) == pytest.approx(0.2, rel=1e-12)
-    assert form.value < column_cut_law(8, 2, 0.5, 0.2).value
+    assert form.value < column_cut_law(n=8, mu_bar=2, epsilon=0.5, delta=0.2).value
 
 
 def test_the_level_search_agrees_with_the_proven_laws():
@@ -123,14 +123,20 @@ def test_the_level_search_agrees_with_the_proven_laws():
         assert improve_level_cut(
             (n + 1,), one_sided_shifts(mu_bar), epsilon, delta
         ).value == pytest.approx(law.value, rel=1e-11)
-    law = single_distance_law((40,), (7,), 0.3, 0.02)
-    assert improve_level_cut((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
+    law = single_distance_law(sizes=(40,), shift=(7,), epsilon=0.3, delta=0.02)
+    assert improve_level_cut(
+        sizes=(40,), shifts=[(7,)], epsilon=0.3, delta=0.02
+    ).value == pytest.approx(law.value, rel=1e-11)
 
 
 def test_the_level_search_improves_on_column_cuts_of_a_long_range():
-    law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
+    law = column_cut_law(n=59, mu_bar=7, epsilon=0.8772127281147313, delta=0.05058276231484343)
     form = improve_level_cut(
-        (60,), one_sided_shifts(7), 0.8772127281147313, 0.05058276231484343, nodes=400_000
+        sizes=(60,),
+        shifts=one_sided_shifts(7),
+        epsilon=0.8772127281147313,
+        delta=0.05058276231484343,
+        nodes=400_000,
     )
     assert law.kind == "upper bound"
     assert form.kind == "optimum"
@@ -139,7 +145,9 @@ def test_the_level_search_improves_on_column_cuts_of_a_long_range():
 
 def test_symmetric_neighbours_without_a_formula_get_an_optimum():
     sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
-    form = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
+    form = error_rate_bounds(
+        sizes, shifts, is_directed=False, epsilon=1.0, delta=0.1047, requires=PDP
+    )
     assert form.upper is form.lower
     assert form.upper.kind == "optimum"
     assert pdp_delta(form.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
@@ -147,12 +155,14 @@ def test_symmetric_neighbours_without_a_formula_get_an_optimum():
 
 def test_a_stopped_search_gives_an_upper_bound():
     sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
-    stopped = improve_level_cut(sizes, shifts, 0.5, 0.1029, nodes=50)
-    finished = improve_level_cut(sizes, shifts, 0.5, 0.1029)
+    stopped = improve_level_cut(sizes, shifts, epsilon=0.5, delta=0.1029, nodes=50)
+    finished = improve_level_cut(sizes, shifts, epsilon=0.5, delta=0.1029)
     assert stopped.kind == "upper bound"
     assert finished.kind == "optimum"
     assert finished.value < stopped.value
-    bounds = error_rate_bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
+    bounds = error_rate_bounds(
+        sizes, shifts, is_directed=False, epsilon=0.5, delta=0.1029, requires=PDP, nodes=50
+    )
     assert bounds.lower.kind == "lower bound"
     assert bounds.upper.kind == "upper bound"
     assert bounds.lower.value <= finished.value <= bounds.upper.value
@@ -162,4 +172,4 @@ def test_large_groups_are_refused():
     with pytest.raises(
         OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"
     ):
-        improve_level_cut((301,), [(1,), (2,)], 1.0, 0.1)
+        improve_level_cut(sizes=(301,), shifts=[(1,), (2,)], epsilon=1.0, delta=0.1)

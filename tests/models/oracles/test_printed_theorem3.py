@@ -30,32 +30,40 @@ TABLE_1 = {
 
 
 def test_the_four_printed_columns_of_table_1():
-    stairs = staircases(8, 3, 1.5)
+    stairs = staircases(n=8, mu_bar=3, epsilon=1.5)
     assert [(step.h, step.j) for step in stairs] == [(0, 0), (1, 1), (1, 2)]
     assert [round(step.lower, 4) for step in stairs] == [0.0, 0.1238, 0.1522]
     assert round(stairs[0].upper, 4) == 0.1212
     for step, delta in zip(stairs, (0.0, 0.1238, 0.1522), strict=True):
         np.testing.assert_allclose(staircase_pmf(step, 1.5), TABLE_1[delta], atol=5.1e-5)
-    np.testing.assert_allclose(printed_pmf(8, 3, 1.5, 0.1212), TABLE_1[0.1212], atol=5.1e-5)
+    np.testing.assert_allclose(
+        printed_pmf(n=8, mu_bar=3, epsilon=1.5, delta=0.1212), TABLE_1[0.1212], atol=5.1e-5
+    )
 
 
 def test_only_groups_of_mu_bar_masses_split():
-    lengths = [step.lengths for step in staircases(9, 3, 1.5)]
+    lengths = [step.lengths for step in staircases(n=9, mu_bar=3, epsilon=1.5)]
     assert lengths == [(1, 3, 3, 3), (1, 3, 3, 2, 1), (1, 3, 2, 3, 1), (1, 3, 2, 2, 2)]
 
 
 def test_some_printed_columns_have_a_larger_error_rate_than_the_optimum():
-    for step in staircases(8, 3, 1.5):
+    for step in staircases(n=8, mu_bar=3, epsilon=1.5):
         pmf = staircase_pmf(step, 1.5)
         assert pdp_delta(pmf, (9,), one_sided_shifts(3), 1.5) == pytest.approx(
             step.lower, abs=1e-12
         )
         if step.h:
-            assert 1.0 - pmf[0] > column_cut_law(8, 3, 1.5, step.lower).value + 1e-12 or step.j == 1
+            assert (
+                1.0 - pmf[0]
+                > column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=step.lower).value + 1e-12
+                or step.j == 1
+            )
 
 
 def test_a_printed_pmf_needs_a_larger_delta_than_printed():
-    region = next(step for step in staircases(24, 6, 1.5) if (step.h, step.j) == (3, 1))
+    region = next(
+        step for step in staircases(n=24, mu_bar=6, epsilon=1.5) if (step.h, step.j) == (3, 1)
+    )
     assert region.lower == pytest.approx(0.083636, abs=5e-7)
     assert pdp_delta(staircase_pmf(region, 1.5), (25,), one_sided_shifts(6), 1.5) == pytest.approx(
         0.087800, abs=5e-7
@@ -108,30 +116,40 @@ def test_linear_regions_join_the_flat_ones():
 
 
 def test_the_last_segment_follows_equations_42_and_43():
-    pmf = printed_pmf(8, 3, 1.5, 0.9)
+    pmf = printed_pmf(n=8, mu_bar=3, epsilon=1.5, delta=0.9)
     np.testing.assert_allclose(pmf, [0.9] + [0.0125] * 8, rtol=1e-12)
 
 
 def test_corollary_2_as_printed():
-    assert printed_level_curve(8, 3, 1.5, 0.4425) == pytest.approx(
+    # The true value is .124395.
+    assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.4425) == pytest.approx(
         0.1522, abs=5e-5
-    )  # The true value is .124395.
-    assert printed_level_curve(8, 3, 1.5, 0.5) == 0.0
-    assert printed_level_curve(8, 3, 1.5, 0.2) == pytest.approx(0.8, rel=1e-12)
-    error = 1 - float(printed_pmf(24, 6, 1.5, 0.083)[0])
-    assert printed_level_curve(24, 6, 1.5, error) == pytest.approx(0.083, rel=1e-9)
+    )
+    assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.5) == 0.0
+    assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.2) == pytest.approx(
+        0.8, rel=1e-12
+    )
+    error = 1 - float(printed_pmf(n=24, mu_bar=6, epsilon=1.5, delta=0.083)[0])
+    assert printed_level_curve(n=24, mu_bar=6, epsilon=1.5, error_rate=error) == pytest.approx(
+        0.083, rel=1e-9
+    )
 
 
 def test_equation_34_contradicts_35_and_36_if_j_equals_h():
-    for step in staircases(24, 6, 1.5)[1:]:
-        second = phi_35_36(24, 6, 1.5, step.h, step.j)
+    for step in staircases(n=24, mu_bar=6, epsilon=1.5)[1:]:
+        second = phi_35_36(n=24, mu_bar=6, epsilon=1.5, h=step.h, j=step.j)
         assert math.isclose(second, step.mass, rel_tol=1e-9) == (step.j != step.h)
 
 
 def test_the_printed_first_boundary_is_too_late_when_r_is_positive():
-    stairs = staircases(8, 3, 1.5)
+    stairs = staircases(n=8, mu_bar=3, epsilon=1.5)
     a = math.exp(-1.5)
     right = stairs[0].mass * a**2  # φ₀ e^{-bε}
     assert stairs[0].upper == pytest.approx(right / a, rel=1e-12)
-    assert column_cut_law(8, 3, 1.5, right).value == pytest.approx(1 - stairs[0].mass, rel=1e-12)
-    assert column_cut_law(8, 3, 1.5, right * 1.001).value < 1 - stairs[0].mass - 1e-6
+    assert column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=right).value == pytest.approx(
+        1 - stairs[0].mass, rel=1e-12
+    )
+    assert (
+        column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=right * 1.001).value
+        < 1 - stairs[0].mass - 1e-6
+    )

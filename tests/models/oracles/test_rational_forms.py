@@ -43,7 +43,9 @@ GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
 def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shifts: Any) -> None:
     law = rational_forms.hop_law(sizes, shifts)
     for epsilon, delta in ((0.3, 0.0), (1.0, 0.2), (2.5, 0.01)):
-        question = build_question(sizes, shifts, True, epsilon, delta, HOCKEY_STICK)
+        question = build_question(
+            sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=HOCKEY_STICK
+        )
         value = float(law(Fraction(math.exp(epsilon)), Fraction(delta)))
         assert value == pytest.approx(dp_law(question).value, rel=1e-12)
     noise = wb.ModuloNoise(sizes=sizes, shifts=shifts, directed=True)
@@ -84,7 +86,12 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
         (shift,): 0.7 * float(length) for shift, length in lengths.items()
     }
     question = build_question(
-        (n + 1,), tuple(budgets_at_point), True, budgets_at_point, 0.1, HOCKEY_STICK
+        sizes=(n + 1,),
+        shifts=tuple(budgets_at_point),
+        is_directed=True,
+        epsilon=budgets_at_point,
+        delta=0.1,
+        requires=HOCKEY_STICK,
     )
     low, high = formula("0.7", "0.1")  # Rationals that enclose the value.
     assert dp_law(question).value == pytest.approx(float((low + high) / 2), rel=1e-12)
@@ -98,7 +105,7 @@ def test_lemma_3_and_theorem_2_equal_the_oracle(n: int, mu: int) -> None:
     lows = [Affine.from_number(0), *(high for high, _ in pieces)]
     for low, (high, value) in zip(lows, pieces, strict=False):
         delta = (low(x) + high(x)) / 2
-        law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))
+        law = single_distance_law(sizes=(n + 1,), shift=(mu,), epsilon=0.8, delta=float(delta))
         assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
     assert rational_forms.lemma3(length) == pieces[0][1]
     assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).with_delta(
@@ -111,7 +118,9 @@ def test_lemma_4_equals_the_oracle(n: int, mu_bar: int) -> None:
     law = rational_forms.lemma4(n, mu_bar)
     for epsilon in (0.3, 1.5):
         value = float(law(Fraction(math.exp(epsilon))))
-        assert value == pytest.approx(column_cut_law(n, mu_bar, epsilon, 0.0).value, rel=1e-12)
+        assert value == pytest.approx(
+            column_cut_law(n, mu_bar, epsilon, delta=0.0).value, rel=1e-12
+        )
     assert law == rational_forms.hop_law(
         (n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))
     ).with_delta(Fraction(0))
@@ -140,8 +149,8 @@ def test_post_processing_and_bins_equal_the_oracles() -> None:
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
-        (compare_single_distance([3, 5], 0.5), ["lemma 3", "dp", "theorem 2"]),
-        (compare_bounded_difference([3, 4], 1.5), ["lemma 4"]),
+        (compare_single_distance(n=[3, 5], epsilon=0.5), ["lemma 3", "dp", "theorem 2"]),
+        (compare_bounded_difference(n=[3, 4], epsilon=1.5), ["lemma 4"]),
         (compare_counts([1, 4], ["absolute", "squared"]), ["verdict"]),
         (compare_responses([2, 5]), ["verdict"]),
         (compare_bins("0..4", ["0,2,4", "1,3"], ["absolute", "squared"]), ["verdict"]),
@@ -156,7 +165,9 @@ def test_every_closed_form_equals_the_formula_of_every_piece(rows: Any, columns:
 
 
 def test_the_printed_theorem_3_is_refuted_on_an_interval_of_delta() -> None:
-    (row,) = [row for row in compare_bounded_difference([8, 8], 1.5) if row["mu_bar"] == 3]
+    (row,) = [
+        row for row in compare_bounded_difference(n=[8, 8], epsilon=1.5) if row["mu_bar"] == 3
+    ]
     assert row["theorem 3"] == "REFUTED"
     assert 0.12 < row["from_delta"] < row["to_delta"] < 0.16
     assert row["printed"] == "1 - e^(3ε) / (e^(3ε) + 3e^(2ε) + 2e^ε + 3)"

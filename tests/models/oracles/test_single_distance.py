@@ -21,8 +21,10 @@ FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0
 
 def test_masses_of_figure_9():
     """An odd shift gives every element a mass, an even one only the even elements."""
-    np.testing.assert_allclose(single_distance_law((8,), (3,), 0.75, 0.0).pmf, FIG_9, atol=5e-7)
-    even = single_distance_law((8,), (2,), 0.75, 0.0).pmf
+    np.testing.assert_allclose(
+        single_distance_law(sizes=(8,), shift=(3,), epsilon=0.75, delta=0.0).pmf, FIG_9, atol=5e-7
+    )
+    even = single_distance_law(sizes=(8,), shift=(2,), epsilon=0.75, delta=0.0).pmf
     assert np.all(even[1::2] == 0.0)
     np.testing.assert_allclose(even[2::2] / even[:-2:2], math.exp(-0.75), rtol=1e-12)
 
@@ -58,7 +60,7 @@ def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
 def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
     cycle = size // math.gcd(size, mu)
     for delta in np.linspace(0.0, 1.0, 41):
-        masses = single_distance_law((size,), (mu,), epsilon, delta).pmf[
+        masses = single_distance_law(sizes=(size,), shift=(mu,), epsilon=epsilon, delta=delta).pmf[
             np.arange(cycle) * mu % size
         ]
         np.testing.assert_allclose(masses, printed_theorem_2(cycle - 1, epsilon, delta), atol=1e-12)
@@ -79,7 +81,7 @@ def test_the_error_rate_bends_at_the_breakpoints_19a_to_19c():
         )
 
         def error(delta: float) -> float:
-            return single_distance_law((8,), (3,), 0.75, delta).value
+            return single_distance_law(sizes=(8,), shift=(3,), epsilon=0.75, delta=delta).value
 
         # The error rate is constant from lower[k] to upper[k] and linear between these intervals.
         flat_middle = (lower[k] + upper[k]) / 2
@@ -95,15 +97,20 @@ def test_the_error_rate_bends_at_the_breakpoints_19a_to_19c():
 @settings(max_examples=200, deadline=None)
 def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
     min_delta = level_curve(order, epsilon, error_rate)
-    assert single_distance_law((order,), (1,), epsilon, min_delta).value <= error_rate + 1e-9
+    assert (
+        single_distance_law(sizes=(order,), shift=(1,), epsilon=epsilon, delta=min_delta).value
+        <= error_rate + 1e-9
+    )
     if min_delta > 1e-9:
-        law_below = single_distance_law((order,), (1,), epsilon, min_delta * (1 - 1e-6))
+        law_below = single_distance_law(
+            sizes=(order,), shift=(1,), epsilon=epsilon, delta=min_delta * (1 - 1e-6)
+        )
         assert law_below.value > error_rate + 1e-13
 
 
 def test_corollary_1_at_extreme_error_rates():
-    assert level_curve(5, 1.0, 0.0) == 1.0
-    assert level_curve(5, 1e-6, 0.85) == 0.0
+    assert level_curve(order=5, epsilon=1.0, error_rate=0.0) == 1.0
+    assert level_curve(order=5, epsilon=1e-6, error_rate=0.85) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -113,9 +120,11 @@ def test_theorem_2_has_the_optimum_of_the_milp(seed):
     epsilon = float(rng.uniform(0.3, 1.5))
     delta = float(rng.uniform(0.02, 0.6))
     mu = int(rng.integers(1, size))
-    law = single_distance_law((size,), (mu,), epsilon, delta)
+    law = single_distance_law(sizes=(size,), shift=(mu,), epsilon=epsilon, delta=delta)
     assert law.kind == "optimum"
-    assert law.value == pytest.approx(pdp_error((size,), [(mu,)], epsilon, delta), abs=2e-5)
+    assert law.value == pytest.approx(
+        pdp_error(sizes=(size,), shifts=[(mu,)], epsilon=epsilon, delta=delta), abs=2e-5
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -125,9 +134,12 @@ def test_the_symmetric_law_has_the_optimum_of_the_milp(seed):
     epsilon = float(rng.uniform(0.3, 1.5))
     delta = float(rng.uniform(0.02, 0.6))
     mu = int(rng.integers(1, (size + 1) // 2))
-    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=True)
+    law = single_distance_law(
+        sizes=(size,), shift=(mu,), epsilon=epsilon, delta=delta, both_ways=True
+    )
     assert law.value == pytest.approx(
-        pdp_error((size,), [(mu,), (size - mu,)], epsilon, delta), abs=2e-5
+        pdp_error(sizes=(size,), shifts=[(mu,), (size - mu,)], epsilon=epsilon, delta=delta),
+        abs=2e-5,
     )
 
 
@@ -138,7 +150,9 @@ def test_the_symmetric_law_has_the_optimum_of_the_milp(seed):
 def test_both_laws_are_private_and_equal_the_level_cut(size, mu, epsilon, delta, symmetric):
     mu = 1 + mu % (size - 1)
     symmetric = symmetric and 2 * mu != size
-    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=symmetric)
+    law = single_distance_law(
+        sizes=(size,), shift=(mu,), epsilon=epsilon, delta=delta, both_ways=symmetric
+    )
     shifts = [(mu,), (size - mu,)] if symmetric else [(mu,)]
     assert law.pmf.sum() == pytest.approx(1.0, abs=1e-12)
     assert law.pmf.min() >= 0.0
@@ -151,12 +165,13 @@ def test_both_laws_are_private_and_equal_the_level_cut(size, mu, epsilon, delta,
 
 
 def test_a_vector_shift_has_mass_on_its_own_cycle_only():
-    law = single_distance_law((4, 6), (2, 3), 1.0, 0.1)  # This shift has order 2.
+    # This shift has order 2.
+    law = single_distance_law(sizes=(4, 6), shift=(2, 3), epsilon=1.0, delta=0.1)
     assert np.flatnonzero(law.pmf).tolist() == [0, 2 * 6 + 3]
     assert law.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
 def test_a_tiny_delta_on_a_long_cycle_gives_finite_masses():
-    law = single_distance_law((3000,), (1,), 1.0, 1e-300)
+    law = single_distance_law(sizes=(3000,), shift=(1,), epsilon=1.0, delta=1e-300)
     assert law.value == pytest.approx(math.exp(-1.0), rel=1e-12)
     assert np.isfinite(law.pmf).all()

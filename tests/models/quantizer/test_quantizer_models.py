@@ -24,8 +24,8 @@ from workbench.solvers.backend import solve
 from workbench.solvers.canonical import compile_program
 
 LAW = LawQuestion(Fraction(1))
-MIXED = replace(LAW, density=normal_density(0.3, 0.4))
-HALF = replace(LAW, density=normal_density(0.5, 0.3), loss="0.5")
+MIXED = replace(LAW, density=normal_density(mu=0.3, sigma=0.4))
+HALF = replace(LAW, density=normal_density(mu=0.5, sigma=0.3), loss="0.5")
 NEAR = replace(LAW, loss="squared", metric="absolute")
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
@@ -79,7 +79,9 @@ def test_stored_optima_with_and_without_symmetry(
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, loss_of_few_knots), (41, loss_of_many_knots)):
         for symmetric in (True, False):
-            problem = make_exact_problem(make_knots(outputs, extra), 4, LAW, symmetric=symmetric)
+            problem = make_exact_problem(
+                make_knots(outputs, extra), outputs=4, question=LAW, symmetric=symmetric
+            )
             answer = problem.find_optimum(epsilon, outputs)
             assert answer is not None
             assert answer.value == pytest.approx(value, abs=1e-6)
@@ -95,9 +97,9 @@ def test_two_outputs_allow_a_single_unbiased_law():
     """Its expected absolute loss for uniform inputs on [-1, 1] is (r² - 1/3)/r at the outputs ±r."""
     for reach in (2.2, 5.0):
         bins = np.array([-reach, reach])
-        answer = make_exact_problem(make_knots(bins, 11), 2, LAW, symmetric=True).find_optimum(
-            1.0, bins
-        )
+        answer = make_exact_problem(
+            make_knots(bins, 11), outputs=2, question=LAW, symmetric=True
+        ).find_optimum(1.0, bins)
         assert answer is not None
         assert answer.value == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-9)
 
@@ -106,7 +108,7 @@ def test_further_knots_do_not_increase_the_loss():
     values = []
     for extra in (0, 5, 9, 17, 33):
         answer = make_exact_problem(
-            make_knots(BINS, extra), 4, MIXED, symmetric=False
+            make_knots(BINS, extra), outputs=4, question=MIXED, symmetric=False
         ).find_optimum(1.0, BINS)
         assert answer is not None
         values.append(answer.value)
@@ -116,10 +118,14 @@ def test_further_knots_do_not_increase_the_loss():
 @pytest.mark.parametrize(
     "make_problem",
     [
-        lambda: make_exact_problem(np.linspace(-1, 1, 11), 4, LAW, symmetric=True),
-        lambda: make_exact_problem(np.linspace(-1, 1, 8), 4, HALF, symmetric=False),
+        lambda: make_exact_problem(np.linspace(-1, 1, 11), outputs=4, question=LAW, symmetric=True),
+        lambda: make_exact_problem(
+            np.linspace(-1, 1, 8), outputs=4, question=HALF, symmetric=False
+        ),
         lambda: make_grid_problem(np.linspace(-1, 1, 5), 4),
-        lambda: make_exact_problem(np.linspace(-1, 1, 11), 4, NEAR, symmetric=True),
+        lambda: make_exact_problem(
+            np.linspace(-1, 1, 11), outputs=4, question=NEAR, symmetric=True
+        ),
     ],
 )
 def test_slopes_from_dual_values_equal_differences_of_optima(make_problem):
@@ -143,16 +149,16 @@ def test_slopes_from_dual_values_equal_differences_of_optima(make_problem):
 def test_the_program_is_feasible_from_the_smallest_epsilon_on(low: float, high: float):
     min_epsilon = smallest_epsilon(low, high)
     bins = np.array([low, -0.3, 0.6, high])
-    problem = make_exact_problem(make_knots(bins, 5), 4, LAW, symmetric=False)
+    problem = make_exact_problem(make_knots(bins, 5), outputs=4, question=LAW, symmetric=False)
     assert problem.find_optimum(min_epsilon * 0.999, bins) is None
     assert problem.find_optimum(min_epsilon * 1.001, bins) is not None
-    assert smallest_epsilon(-1.0, 2.0) == float("inf")
-    assert smallest_reach(smallest_epsilon(-3, 3)) == pytest.approx(3.0)
+    assert smallest_epsilon(low=-1.0, high=2.0) == float("inf")
+    assert smallest_reach(smallest_epsilon(low=-3, high=3)) == pytest.approx(3.0)
 
 
 def test_metric_laws_hold_between_all_real_inputs():
     problem = make_exact_problem(
-        np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True
+        np.linspace(-1, 1, 21), outputs=4, question=replace(LAW, metric="absolute"), symmetric=True
     )
     bins = np.array([-3.0, -0.5, 0.5, 3.0])
     answer = problem.find_optimum(1.2, bins)
@@ -193,22 +199,27 @@ def test_an_optimistic_program_is_a_lower_bound_for_the_slices_inside_it():
         for k in range(55, 80)
     ]
     relaxed = solve_sheet(
-        shape.theorem5(1.0, {("l", 2): bound_two_masses(0.55, 0.80)}, optimistic=True)
+        shape.theorem5(1.0, {("l", 2): bound_two_masses(low=0.55, high=0.80)}, optimistic=True)
     )
     min_value = min(slice_values)
     assert np.isfinite(min_value)
     assert relaxed <= min_value + 1e-9
     # A program of a wide slice that is not optimistic is a restriction.
-    assert solve_sheet(shape.theorem5(1.0, {("l", 2): bound_two_masses(0.55, 0.80)})) >= min_value
+    assert (
+        solve_sheet(shape.theorem5(1.0, {("l", 2): bound_two_masses(low=0.55, high=0.80)}))
+        >= min_value
+    )
 
 
 def test_the_optimum_without_symmetry_is_at_most_that_of_symmetric_mechanisms():
     symmetric_optimum = solve_sheet(
-        make_shape().theorem5(1.0, {("l", 2): bound_two_masses(0.67, 0.68)})
+        make_shape().theorem5(1.0, {("l", 2): bound_two_masses(low=0.67, high=0.68)})
     )
     free_shape = make_shape(symmetric=False)
     assert free_shape.bounded_vectors == [("l", 2)]
-    optimum = solve_sheet(free_shape.theorem5(1.0, {("l", 2): bound_two_masses(0.67, 0.68)}))
+    optimum = solve_sheet(
+        free_shape.theorem5(1.0, {("l", 2): bound_two_masses(low=0.67, high=0.68)})
+    )
     assert optimum <= symmetric_optimum + 1e-9
 
 

@@ -47,7 +47,12 @@ def make_channel(
     total = sum(weights)
     prior = np.array([weight / total for weight in weights])
     model = ChannelModel(
-        answers, answers, prior, np.array(losses, float), consecutive_pairs(k), has_delta=has_delta
+        answers,
+        answers,
+        prior,
+        loss=np.array(losses, float),
+        pairs=consecutive_pairs(k),
+        has_delta=has_delta,
     )
     first_column = model.program.block("M").start
     exact_costs = {}
@@ -101,7 +106,7 @@ def test_formulas_of_random_channels_are_the_optima(seed: int) -> None:
     weights = [rng.randint(1, 4) for _ in range(k)]
     program = make_channel(losses, has_delta=has_delta, weights=weights)
     deltas = ALL_DELTAS if has_delta else ZERO_DELTA
-    regions, open_intervals = find_regions(program, Fraction(1), None, deltas)
+    regions, open_intervals = find_regions(program, Fraction(1), high=None, deltas=deltas)
     program.close()
     assert not open_intervals
     # The regions cover x >= 1 without a gap or an overlap.
@@ -119,7 +124,7 @@ def test_formulas_of_random_channels_are_the_optima(seed: int) -> None:
 
 def test_consecutive_formulas_are_equal_where_they_meet() -> None:
     program = make_channel(list_distances(4), has_delta=True, weights=[1] * 4)
-    regions, _ = find_regions(program, Fraction(1), None, ALL_DELTAS)
+    regions, _ = find_regions(program, Fraction(1), high=None, deltas=ALL_DELTAS)
     for region in regions:
         for first, second in pairwise(region.formulas):
             assert first.value is not None
@@ -138,7 +143,7 @@ def test_the_side_of_a_row_may_depend_on_x() -> None:
     x = Parameter(1, "exp_epsilon")
     program = Problem(z, [z * -1.0 <= x]).to_program("moving side")
     parametric = ParametricProgram(program, {"exp_epsilon": [1]}, exact={"row_upper": {}})
-    regions, _ = find_regions(parametric, Fraction(1), None, ZERO_DELTA)
+    regions, _ = find_regions(parametric, Fraction(1), high=None, deltas=ZERO_DELTA)
     assert [[f.value for f in region.formulas] for region in regions] == [[Affine.from_number(0)]]
 
 
@@ -146,23 +151,23 @@ def test_an_infeasible_interval_has_a_formula_without_value() -> None:
     """The rows z >= 2 and z <= 1 have no solution."""
     data = Data(
         np.ones(1),
-        0.0,
-        sp.csc_array(np.array([[1.0], [1.0]])),
-        np.array([2.0, -np.inf]),
-        np.array([np.inf, 1.0]),
-        np.zeros(1),
-        np.array([np.inf]),
-        np.zeros(1, dtype=bool),
+        offset=0.0,
+        A=sp.csc_array(np.array([[1.0], [1.0]])),
+        row_lower=np.array([2.0, -np.inf]),
+        row_upper=np.array([np.inf, 1.0]),
+        lower=np.zeros(1),
+        upper=np.array([np.inf]),
+        integrality=np.zeros(1, dtype=bool),
     )
     program = ParametricProgram(Program("empty", data), {})
-    regions, _ = find_regions(program, Fraction(1), None, ZERO_DELTA)
+    regions, _ = find_regions(program, Fraction(1), high=None, deltas=ZERO_DELTA)
     assert [[f.value for f in region.formulas] for region in regions] == [[None]]
 
 
 def test_after_the_time_limit_the_whole_interval_is_open() -> None:
     program = make_channel(list_distances(4), has_delta=False, weights=[1] * 4)
     regions, open_intervals = find_regions(
-        program, Fraction(1), None, ZERO_DELTA, deadline=Deadline(-1.0)
+        program, Fraction(1), high=None, deltas=ZERO_DELTA, deadline=Deadline(-1.0)
     )
     assert regions == []
     assert [(float(low), high) for low, high in open_intervals] == [(1.0, None)]
@@ -171,13 +176,13 @@ def test_after_the_time_limit_the_whole_interval_is_open() -> None:
 def test_programs_with_integer_columns_are_refused() -> None:
     data = Data(
         np.ones(1),
-        0.0,
-        sp.csc_array(np.array([[1.0]])),
-        np.zeros(1),
-        np.ones(1),
-        np.zeros(1),
-        np.ones(1),
-        np.ones(1, dtype=bool),
+        offset=0.0,
+        A=sp.csc_array(np.array([[1.0]])),
+        row_lower=np.zeros(1),
+        row_upper=np.ones(1),
+        lower=np.zeros(1),
+        upper=np.ones(1),
+        integrality=np.ones(1, dtype=bool),
     )
     with pytest.raises(NoRationalSolution, match="without integer columns"):
         ParametricProgram(Program("binary", data), {})
@@ -188,7 +193,9 @@ def test_sign_intervals_end_at_the_roots_of_a_polynomial() -> None:
     polynomial = fmpz_poly([-7, 5]) * fmpz_poly([-2, 0, 1]) * fmpz_poly([-3, 0, 1])
     samples = [Fraction(6, 5), Fraction(141, 100), Fraction(3, 2), Fraction(2)]
     one = Root.from_rational(Fraction(1))
-    intervals = [find_sign_interval([polynomial], x, one, None) for x in samples]
+    intervals = [
+        find_sign_interval(polynomials=[polynomial], x=x, low=one, high=None) for x in samples
+    ]
     expected = [
         (1, 7 / 5),
         (7 / 5, math.sqrt(2)),
@@ -205,9 +212,9 @@ def test_roots_are_compared_exactly() -> None:
     seven_fifths = Root.from_rational(Fraction(7, 5))
     x = Fraction(141, 100)  # It lies between 7/5 and √2.
     product = fmpz_poly([-7, 5]) * fmpz_poly([-2, 0, 1])
-    low, sqrt_2 = find_sign_interval([product], x, one, None)
-    same_sqrt_2, _ = find_sign_interval([product], Fraction(3, 2), one, None)
-    _, sqrt_3 = find_sign_interval([fmpz_poly([-3, 0, 1])], x, one, None)
+    low, sqrt_2 = find_sign_interval(polynomials=[product], x=x, low=one, high=None)
+    same_sqrt_2, _ = find_sign_interval(polynomials=[product], x=Fraction(3, 2), low=one, high=None)
+    _, sqrt_3 = find_sign_interval(polynomials=[fmpz_poly([-3, 0, 1])], x=x, low=one, high=None)
     assert sqrt_2 is not None
     assert sqrt_3 is not None
     assert low.compare(seven_fifths) == 0
@@ -221,7 +228,7 @@ def test_an_interval_does_not_end_at_a_double_root() -> None:
     double_root_at_2 = fmpz_poly([-2, 1]) * fmpz_poly([-2, 1])
     root_at_5 = fmpz_poly([5, -1])
     one = Root.from_rational(Fraction(1))
-    low, high = find_sign_interval([double_root_at_2, root_at_5], Fraction(3, 2), one, None)
+    low, high = find_sign_interval([double_root_at_2, root_at_5], Fraction(3, 2), one, high=None)
     assert high is not None
     assert (low.low, high.low) == (1, 5)
 
@@ -250,7 +257,7 @@ def test_rational_refinement_finds_bases_if_the_solver_proposes_none(
 ) -> None:
     def find_channel_regions() -> list[Region]:
         program = make_channel(list_distances(3), has_delta=True, weights=[1, 2, 1])
-        regions, open_intervals = find_regions(program, Fraction(1), None, ALL_DELTAS)
+        regions, open_intervals = find_regions(program, Fraction(1), high=None, deltas=ALL_DELTAS)
         assert not open_intervals
         return regions
 
@@ -268,14 +275,14 @@ def test_rational_refinement_finds_bases_if_the_solver_proposes_none(
 
 def test_a_region_is_built_only_around_a_sample_where_its_basis_is_optimal() -> None:
     program = make_channel(list_distances(3), has_delta=False, weights=[1] * 3)
-    regions, _ = find_regions(program, Fraction(1), None, ZERO_DELTA)
+    regions, _ = find_regions(program, Fraction(1), high=None, deltas=ZERO_DELTA)
     first, second = regions[:2]
     basis = first.formulas[0].vertex.basis
     ends = (Root.from_rational(Fraction(1)), None)
     # The first basis is for the lower end of δ, the second for the only formula.
-    rebuilt = build_region(program, [basis, basis], first.sample, ends, ZERO_DELTA)
+    rebuilt = build_region(program, [basis, basis], x=first.sample, ends=ends, deltas=ZERO_DELTA)
     assert rebuilt.high is not None
     assert first.high is not None
     assert rebuilt.high.compare(first.high) == 0
     with pytest.raises(NoRationalSolution, match="does not hold"):
-        build_region(program, [basis, basis], second.sample, ends, ZERO_DELTA)
+        build_region(program, [basis, basis], x=second.sample, ends=ends, deltas=ZERO_DELTA)

@@ -194,7 +194,9 @@ def test_sample_rounds_a_real_answer_to_the_grid_or_the_nearest_output(
     capsys, folder, file: str, answer: str, expected_draw: str
 ):
     # The noise is always 0, and the sum is rounded to multiples of 1/4.
-    noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, IntegerLaw(0, [1]), Fraction(10**40))
+    noise = AdditiveRealNoise(
+        RealNoise(1, "1/4"), 1, IntegerLaw(first=0, weights=[1]), Fraction(10**40)
+    )
     noise.save("real.json")
     # The outputs are 1 and 8, the answers 0..9, and ε is so large that the nearest output is drawn.
     outputs = (Fraction(1), Fraction(8))

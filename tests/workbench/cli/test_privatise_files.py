@@ -79,9 +79,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     (folder / "city.csv").write_text(PLACES)
     (folder / "near.csv").write_text("x,y\n0,0\n1,0\n2,0\n")
-    real = AdditiveRealNoise(RealNoise(10_000), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2)))
+    real = AdditiveRealNoise(
+        RealNoise(10_000),
+        1,
+        IntegerLaw(first=-1, weights=[1, 2, 1], period=1, ratio=Fraction(1, 2)),
+    )
     wb.Certificate(real, "pure", 1).save(folder / "real.json")
-    fine = AdditiveRealNoise(RealNoise("0.0385"), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2)))
+    fine = AdditiveRealNoise(
+        RealNoise("0.0385"),
+        1,
+        IntegerLaw(first=-1, weights=[1, 2, 1], period=1, ratio=Fraction(1, 2)),
+    )
     wb.Certificate(fine, "pure", 1).save(folder / "fine.json")
     wb.Certificate(
         PiecewiseAffine.from_laws([0, 10_000], [-2, 12_000], [[3, 1], [1, 3]]), "pure", 2
@@ -339,7 +347,11 @@ def test_the_range_that_an_error_suggests_for_clip_is_accepted(folder: Path, cap
 def test_real_noise_is_added_to_the_exact_decimal_of_the_file(folder: Path, capsys):
     """Two integers with the same nearest double are rounded differently to a grid of width 32."""
     noise = wb.Certificate(
-        AdditiveRealNoise(RealNoise(1, 32), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2))),
+        AdditiveRealNoise(
+            RealNoise(1, 32),
+            1,
+            IntegerLaw(first=-1, weights=[1, 2, 1], period=1, ratio=Fraction(1, 2)),
+        ),
         "pure",
         1,
     )

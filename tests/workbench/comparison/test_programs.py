@@ -169,7 +169,7 @@ def test_a_comparison_on_a_folder_of_exported_programs(folder: Path) -> None:
     assert all(row["solved"] for row in result if row["status"] == "optimal")
     # Exported programs are recognised, so their solutions are certified as mechanisms.
     assert all(row["certified"] for row in result if row["status"] == "optimal")
-    report = make_comparison_artifacts(result.to_frame(), "folder", 20.0)
+    report = make_comparison_artifacts(result.to_frame(), "folder", time_limit=20.0)
     table = report["summary"].table
     highs = table[(table["solver"] == "highs") & (table["kind"] == "LP")].iloc[0]
     assert highs["hot_instances"] == 2

@@ -246,7 +246,7 @@ def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -
     import workbench.comparison.run as module
 
     (instance,) = select_instances("small", "mvu-m4")
-    run = run_suite([instance], ["highs"], time_limit=300.0)
+    run = run_suite(instances=[instance], solvers=["highs"], time_limit=300.0)
     assert run.rows[0]["status"] == "optimal"
     assert run.rows[0]["certified"]
     assert not run.is_interrupted
@@ -261,7 +261,7 @@ def test_a_worker_that_dies_or_hangs_is_a_row(monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patch:
             patch.setattr(module.subprocess, "Popen", popen)
             patch.setattr(module, "GRACE_SECONDS", seconds)
-            return list(run_suite([instance], ["highs"], time_limit=seconds))
+            return list(run_suite(instances=[instance], solvers=["highs"], time_limit=seconds))
 
     (row,) = run_with_worker("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert row["status"] == "crashed"

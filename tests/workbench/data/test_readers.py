@@ -40,7 +40,7 @@ DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
         ({"max_distance": 1}, True, Neighbours(((0, 2), (2, 1)))),
         ([(0, 2)], False, Neighbours(((0, 1),))),
         ([(0, 2)], True, Neighbours(((1, 0),))),
-        (DISTANCES, False, Neighbours(((0, 1), (0, 2), (1, 2)), (2, 1, 1))),
+        (DISTANCES, False, Neighbours(pairs=((0, 1), (0, 2), (1, 2)), distances=(2, 1, 1))),
         ("within 1 L1", False, Neighbours(None, norm="L1", radius=Fraction(1))),
         ("all Linf", True, Neighbours(None, norm="Linf")),
     ],
@@ -54,7 +54,7 @@ def test_every_form_of_a_neighbour_relation_is_read(
 def test_a_table_of_distances_is_read_by_its_labels() -> None:
     table = pd.DataFrame([[0, 1, 2], [1, 0, 1], [2, 1, 0]], index=[0, 1, 2], columns=[0, 1, 2])
     neighbours = read_neighbours(table[[1, 0, 2]], INPUTS, [2, 0, 1], is_directed=False)
-    assert neighbours == Neighbours(((0, 1), (0, 2), (1, 2)), (2, 1, 1))
+    assert neighbours == Neighbours(pairs=((0, 1), (0, 2), (1, 2)), distances=(2, 1, 1))
     matrix = read_loss_matrix(table[[1, 0, 2]], "loss")
     assert align_loss_matrix(matrix, INPUTS, INPUTS) == DISTANCES
 
@@ -67,10 +67,10 @@ def test_a_loss_function_gets_the_output_before_the_input() -> None:
 
 
 def test_pairs_of_rows_are_returned_in_both_orders_unless_directed() -> None:
-    assert read_row_pairs([(1, 0)], 1, is_directed=True) == ((1, 0),)
-    assert read_row_pairs([(1, 0)], 1, is_directed=False) == ((0, 1), (1, 0))
+    assert read_row_pairs(pairs=[(1, 0)], last_row=1, is_directed=True) == ((1, 0),)
+    assert read_row_pairs(pairs=[(1, 0)], last_row=1, is_directed=False) == ((0, 1), (1, 0))
     with pytest.raises(InvalidRequest, match="two rows in"):
-        read_row_pairs([(0, 2)], 1, is_directed=True)
+        read_row_pairs(pairs=[(0, 2)], last_row=1, is_directed=True)
 
 
 def test_priors_are_probabilities_in_the_order_of_the_inputs(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_an_exported_page_has_the_certified_design_and_fetches_nothing(tmp_path:
     # The curve over δ has the exact pieces: x lists the two ends of every piece.
     curves = export["rivals"]["overlays"]["delta"]
     exact_curve = next(curve for curve in curves if curve["look"] == "segments")
-    pieces = compute_delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
+    pieces = compute_delta_frontier(sizes=(9,), shifts=((1,), (2,), (3,)), epsilon=1.5)
     assert exact_curve["x"][1::2] == pytest.approx([piece.delta_high for piece in pieces])
 
 

@@ -87,7 +87,10 @@ def test_only_a_certified_design_has_the_table_of_its_law() -> None:
 
 def test_pages_of_commands_and_exports_have_the_whole_law(tmp_path: Path) -> None:
     design = wb.design("noise", **PARTLY_DRAWN)
-    for page in (build_design_page(design), build_audit_page(design.mechanism, [], None)):
+    for page in (
+        build_design_page(design),
+        build_audit_page(design.mechanism, facts=[], claim=None),
+    ):
         saved = read_mechanism_file(save_law(find_law_figure(page), tmp_path))
         assert saved.mechanism == design.mechanism
 

@@ -111,7 +111,7 @@ def test_the_drawn_tradeoff_curve_is_that_of_the_best_tests() -> None:
 
 def test_an_audit_without_a_claim_draws_no_request() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
-    parts = read_parts(build_audit_page(mechanism, [("a", "<b>")], None))
+    parts = read_parts(build_audit_page(mechanism, facts=[("a", "<b>")], claim=None))
     charts = [part for part in parts if part["kind"] == "lines"]
     assert charts
     names = [series["name"] for chart in charts for series in chart["series"]]

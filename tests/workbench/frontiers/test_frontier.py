@@ -196,8 +196,10 @@ def test_baselines_satisfy_the_requirements_of_a_notion_and_not_its_epsilon() ->
     assert compute_data_independent_error(
         6, Fraction(1), delta, notion
     ) == compute_data_independent_error(6, half, delta, "dp")
-    parameter = _find_private_parameter(Scan("geometric", 6, [1]), Fraction(1), delta, notion)
-    expected = _find_private_parameter(Scan("geometric", 6, [1]), half, delta, "dp")
+    parameter = _find_private_parameter(
+        Scan("geometric", n=6, distances=[1]), Fraction(1), delta, notion
+    )
+    expected = _find_private_parameter(Scan("geometric", n=6, distances=[1]), half, delta, "dp")
     assert parameter == pytest.approx(expected, rel=1e-9)
 
 
@@ -205,11 +207,13 @@ def test_scan_finds_the_geometric_parameter() -> None:
     # Clamped geometric noise with ratio r is d ln(1/r)-private for neighbours d apart.
     for distance in (1, 2):
         ratio = _find_private_parameter(
-            Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp"
+            Scan("geometric", n=6, distances=[distance]), Fraction(1), Fraction(0), "pdp"
         )
         assert ratio == pytest.approx(math.exp(-1 / distance), rel=1e-6)
     assert (
-        _find_private_parameter(Scan("gaussian", 6, [1]), Fraction(1, 10**9), Fraction(0), "pdp")
+        _find_private_parameter(
+            Scan("gaussian", n=6, distances=[1]), Fraction(1, 10**9), Fraction(0), "pdp"
+        )
         is None
     )
 
@@ -222,7 +226,7 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         ([1, 2], Fraction(1, 3), Fraction(1, 50), "dp"),
         ([2], Fraction(8), Fraction(1, 10**6), "dp"),
     ):
-        found = Scan(family, 7, distances).find_private(epsilon, delta, notion)
+        found = Scan(family, n=7, distances=distances).find_private(epsilon, delta, notion)
         assert found is not None
         _, channel, scan_audit = found
         full_audit = audit(
@@ -284,7 +288,7 @@ def test_interrupt_keeps_finished_rows() -> None:
     def stop() -> list[dict[str, Any]]:
         raise KeyboardInterrupt
 
-    plan = Plan("", [lambda: [{"objective": 1.0}], stop, stop], lambda table: {})
+    plan = Plan("", [lambda: [{"objective": 1.0}], stop, stop], draw=lambda table: {})
     outcome = run_frontier_plan(plan)
     assert outcome.is_interrupted
     assert outcome.finished == 1
@@ -302,14 +306,14 @@ def test_a_task_that_fails_is_a_row() -> None:
         raise MemoryError
 
     good: list[dict[str, Any]] = [{"objective": 1.0}]
-    outcome = run_frontier_plan(Plan("", [fail, lambda: good, large], lambda table: {}))
+    outcome = run_frontier_plan(Plan("", [fail, lambda: good, large], draw=lambda table: {}))
     assert outcome.finished == 3
     assert outcome.is_interrupted is False
     known = {"curve": "failed", "status": "refused", "failure": "epsilon is too odd."}
     assert outcome.rows[0] == known | {"objective": None, "bound": None}
     assert outcome.rows[1] == good[0]
     assert outcome.rows[2]["failure"] == "The request needs more memory than there is."
-    outcome = run_frontier_plan(Plan("", [lambda: good, stop, fail], lambda table: {}))
+    outcome = run_frontier_plan(Plan("", [lambda: good, stop, fail], draw=lambda table: {}))
     assert outcome.rows == good
     assert outcome.is_interrupted is True
 
@@ -356,7 +360,7 @@ def test_tasks_of_every_family_can_be_pickled(name: str) -> None:
     }  # fmt: skip
     kind = get_family(name)
     values = read_options(get_frontier(kind).options, {"epsilon": "1,2", **given.get(name, {})})
-    for task in make_frontier_plan(kind, None, values).tasks:
+    for task in make_frontier_plan(kind, question=None, values=values).tasks:
         assert callable(pickle.loads(dumps(task)))
 
 
@@ -594,7 +598,7 @@ def test_a_bad_frontier_request_is_refused_with_rule_and_value(
 
 
 def test_a_scan_gives_the_same_result_after_other_budgets() -> None:
-    scan = Scan("geometric", 4, [1, 2])
+    scan = Scan("geometric", n=4, distances=[1, 2])
     budgets = [
         (Fraction(e), Fraction(d), notion)
         for e in (1, 2)
@@ -603,7 +607,7 @@ def test_a_scan_gives_the_same_result_after_other_budgets() -> None:
     ]
     for budget in [*budgets, *budgets[::-3]]:
         assert _find_private_parameter(scan, *budget) == _find_private_parameter(
-            Scan("geometric", 4, [1, 2]), *budget
+            Scan("geometric", n=4, distances=[1, 2]), *budget
         )
 
 

@@ -63,5 +63,5 @@ def test_an_unproven_piece_is_an_interval(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("workbench.families.modulo.frontier._MAX_PIECE_SECONDS", 1e-9)
     late = pieces(question, 1.5, whole=False)
     assert {row["status"] for row in late} == {"not_proven"}
-    assert at(late, 0.1, "bound") < at(late, 0.1)
-    assert at(late, 0.1, "bound") - 1e-9 <= truth <= at(late, 0.1) + 1e-9
+    assert at(late, delta=0.1, what="bound") < at(late, 0.1)
+    assert at(late, delta=0.1, what="bound") - 1e-9 <= truth <= at(late, 0.1) + 1e-9

@@ -39,7 +39,7 @@ def test_braces_in_names_and_titles_are_drawn_as_they_are():
         Quantity("epsilon", "ε"),
         Quantity("objective", "loss"),
         add_baseline_series({}, rows),
-        "of {it}",
+        title="of {it}",
     )
     assert figure is not None
     assert figure.get_suptitle() == "of {it}"

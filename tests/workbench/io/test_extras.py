@@ -27,7 +27,9 @@ def _artifact(full: bool) -> Artifact:
     """Return an artifact with a table of one number."""
     import pandas as pd
 
-    return Artifact("first", "First", pd.DataFrame({"x": [1.0]}), None, "a caption")
+    return Artifact(
+        "first", "First", table=pd.DataFrame({"x": [1.0]}), draw=None, caption="a caption"
+    )
 
 
 def _fail(full: bool) -> Artifact:

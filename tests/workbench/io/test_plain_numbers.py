@@ -30,9 +30,11 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 
 QUESTION = wb.ModuloNoise(n=1, max_shift=1)
 NOISE = AdditiveNoise(QUESTION, [2, 1])
-INTEGERS = AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(-1, [1, 2, 1]))
-CLAMPED = AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(0, 4)), IntegerLaw(-1, [1, 2, 1]))
-REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(-1, [1, 2, 1]))
+INTEGERS = AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(first=-1, weights=[1, 2, 1]))
+CLAMPED = AdditiveIntegerNoise(
+    wb.IntegerNoise(1, clamp=(0, 4)), IntegerLaw(first=-1, weights=[1, 2, 1])
+)
+REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(first=-1, weights=[1, 2, 1]))
 BINOMIAL = poisson_binomial(3, epsilon=1)
 QUANTIZER = PiecewiseAffine.from_laws([-2, 2], [-3, 3], [[3, 1], [1, 3]])
 LAPLACE = wb.DyadicLaplace(1, 2)
@@ -84,7 +86,7 @@ BAD = {
 READERS = {
     "labels": lambda bad: wb.Labels(bad),
     "prior": lambda bad: wb.Labels([1, 2], bad),
-    "label set": lambda bad: LabelRandomizer(bad, 1, lambda labels, epsilon: None),
+    "label set": lambda bad: LabelRandomizer(bad, epsilon=1, optimise=lambda labels, epsilon: None),
     "counts": lambda bad: estimate_private_prior(bad, Fraction(1)),
     "noisy counts": project_counts,
     "nearest prior": lambda bad: project_counts(bad, "simplex"),

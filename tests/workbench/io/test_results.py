@@ -161,7 +161,14 @@ def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 Comparison("a", "Table 1", 1.0, 1.25, 0.5),
                 Comparison("b", "Table 1", 1.0, 2.0, 0.5),
             ]
-            return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", compared)
+            return Artifact(
+                name,
+                name,
+                table=pd.DataFrame({"x": [1]}),
+                draw=None,
+                caption="",
+                comparisons=compared,
+            )
 
         return compute
 
@@ -400,7 +407,7 @@ def test_a_name_like_a_spreadsheet_formula_gets_an_apostrophe_in_csv_files():
     class Lines(list[dict[str, Any]]):
         columns_and_versions = (list(rows[0]), set[str]())
 
-    exported = b"".join(_write_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
+    exported = b"".join(_write_csv(Lines(rows), record=lambda part: None)).decode()  # type: ignore[arg-type]
     assert list(csv.reader(exported.splitlines()))[1:] == [
         [name, "-1.5", "true"] for name in expected_names
     ]

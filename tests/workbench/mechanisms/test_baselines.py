@@ -137,12 +137,12 @@ def test_the_exponential_mechanism_has_its_law() -> None:
     distances = np.abs(np.subtract.outer(np.arange(7), np.arange(7)))
     weights = np.exp(-distances / 1.3)
     expected = weights / weights.sum(axis=1, keepdims=True)
-    assert exponential_mechanism(6, 1.3).matrix == pytest.approx(expected, abs=1e-15)
+    assert exponential_mechanism(n=6, scale=1.3).matrix == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_the_exponential_mechanism_spends_less_than_its_general_bound(shift: int) -> None:
-    channel = Channel.from_pairs(exponential_mechanism(6, 1.3), pairs_within(6, shift))
+    channel = Channel.from_pairs(exponential_mechanism(n=6, scale=1.3), pairs_within(6, shift))
     general_bound = 2 * shift / 1.3
     assert general_bound / 2 < audit(channel, 1).pure_epsilon < general_bound
 
@@ -178,7 +178,10 @@ def test_any_law_can_be_clamped() -> None:
     ]
     assert channel.error_rate == 1 - Fraction(3 + 2 + 2 + 3, 16)
     assert channel.mse == (1 * 4 + (1 + 4) + (1 + 1) + 1) / 16
-    assert audit(Channel.from_pairs(channel, pairs_within(3, 1)), 1).pure_epsilon == math.inf
+    assert (
+        audit(Channel.from_pairs(channel, pairs_within(n=3, max_shift=1)), 1).pure_epsilon
+        == math.inf
+    )
     assert Channel.from_rows(channel.matrix) == channel
 
 
@@ -239,10 +242,22 @@ def test_impossible_targets_are_refused() -> None:
 def test_invalid_parameters_are_refused() -> None:
     question = ModuloNoise(n=7, max_shift=1)
     for call, message in [
-        (lambda: clamped_geometric(8, 1), r"^alpha must be a number in \[0, 1\)\. Got 1\.$"),
-        (lambda: clamped_geometric(8, -0.1), r"^alpha must be a number in \[0, 1\)\. Got -0\.1\.$"),
-        (lambda: clamped_geometric(0, 0.5), r"^n must be an integer in 1\.\.10000\. Got 0\.$"),
-        (lambda: clamped_gaussian(8, 0), r"^variance must be a finite number > 0\. Got 0\.$"),
+        (
+            lambda: clamped_geometric(n=8, alpha=1),
+            r"^alpha must be a number in \[0, 1\)\. Got 1\.$",
+        ),
+        (
+            lambda: clamped_geometric(n=8, alpha=-0.1),
+            r"^alpha must be a number in \[0, 1\)\. Got -0\.1\.$",
+        ),
+        (
+            lambda: clamped_geometric(n=0, alpha=0.5),
+            r"^n must be an integer in 1\.\.10000\. Got 0\.$",
+        ),
+        (
+            lambda: clamped_gaussian(n=8, variance=0),
+            r"^variance must be a finite number > 0\. Got 0\.$",
+        ),
         (
             lambda: exponential_mechanism(8, math.nan),
             r"^scale must be a finite number > 0\. Got nan\.$",
@@ -251,9 +266,12 @@ def test_invalid_parameters_are_refused() -> None:
             lambda: data_independent(question, 1.1),
             r"^error_rate must be a number in \[0, 1\]\. Got 1\.1\.$",
         ),
-        (lambda: pairs_within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
         (
-            lambda: clamped_geometric(8, 0.5).expected_loss(np.eye(3)),
+            lambda: pairs_within(n=8, max_shift=9),
+            r"^max_shift must be an integer in 1\.\.8\. Got 9\.$",
+        ),
+        (
+            lambda: clamped_geometric(n=8, alpha=0.5).expected_loss(np.eye(3)),
             r"^loss must be an array of shape \(9, 9\)\. Got",
         ),
     ]:
@@ -277,7 +295,7 @@ def compute_deltas_of_shift_1(pmf: np.ndarray, epsilon: float) -> tuple[float, f
 def test_clamping_increases_the_delta_of_pdp_but_not_of_dp() -> None:
     """Sec. 2.1 and Fig. 6: PDP is not closed under post-processing, DP is."""
     epsilons = np.linspace(0, 3, 31)
-    clamped = Channel.from_pairs(clamped_gaussian(8, "3.38"), pairs_within(8, 1))
+    clamped = Channel.from_pairs(clamped_gaussian(8, "3.38"), pairs_within(n=8, max_shift=1))
     masses = list_gaussian_masses(3.38)
     deltas = [compute_deltas_of_shift_1(masses, epsilon) for epsilon in epsilons]
     pdp_deltas, dp_deltas = np.array(deltas).T

@@ -220,6 +220,6 @@ def test_invalid_levels_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_level must be"):
         compute_levels(2.0, -1)
     with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):
-        component(2.0, 80)
+        component(ell=2.0, t=80)
     with pytest.raises(InvalidRequest, match="t must be an integer"):
-        component(2.0, -1)
+        component(ell=2.0, t=-1)

@@ -34,7 +34,7 @@ def test_counter_stream_is_aes_256_ctr_of_nist_sp_800_38a_f55() -> None:
     counter = int.from_bytes(bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), "big")
     plain = bytes.fromhex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51")
     cipher = bytes.fromhex("601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5")
-    stream = _read_words(_counter_stream(key, counter), 2, 2).astype("<u8").tobytes()
+    stream = _read_words(_counter_stream(key, counter), rows=2, columns=2).astype("<u8").tobytes()
     assert bytes(a ^ b for a, b in zip(stream, plain, strict=True)) == cipher
 
 

@@ -72,9 +72,8 @@ def test_mean_is_the_sum_over_every_integer(
         middle = epsilon * x / f.step  # x in steps
         reach = math.ceil(45 / f.step) + 3  # Noise beyond 45 has practically no mass.
         m = np.arange(round(middle) - reach, round(middle) + reach + 1)
-        lower_ends = (
-            m - 0.5 - middle
-        )  # M is m if the noise, in steps, is in an interval of length 1.
+        # M is m if the noise, in steps, is in an interval of length 1.
+        lower_ends = m - 0.5 - middle
         # The density is linear between these ends and the whole numbers.
         knots = np.sort(np.concatenate([lower_ends, np.floor(lower_ends) + 1.0]))
         heights = f.density(knots * f.step) * f.step
@@ -141,7 +140,7 @@ def test_theorem_8_bounds_hold_and_are_in_order() -> None:
 
 
 def test_theorem_8_bounds_have_the_pinned_values() -> None:
-    bounds = theorem8_bounds(1.0, compute_levels(2.0), 0.5)
+    bounds = theorem8_bounds(epsilon=1.0, law=compute_levels(2.0), mean_size=0.5)
     assert bounds == pytest.approx((8.344396234918424, 8.577392047750852))
 
 
@@ -167,7 +166,7 @@ def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
 
 
 def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
-    inside, outside = find_least_ell(10.473, 5), find_least_ell(10.474, 5)
+    inside, outside = find_least_ell(epsilon=10.473, bits=5), find_least_ell(epsilon=10.474, bits=5)
     assert inside.mean_bits <= 5
     assert outside.ell is outside.decoder_epsilon is outside.mean_bits is None
     assert 5 < outside.least_bits < 5.001
@@ -228,33 +227,44 @@ def test_lengths_are_equal_at_a_large_delta0_and_its_double(delta0: float) -> No
 
 
 def test_one_bit_is_out_of_reach() -> None:
-    assert find_least_ell(1.0, 1.0).ell is None
+    assert find_least_ell(epsilon=1.0, bits=1.0).ell is None
 
 
 def test_ell_for_many_bits_is_nearly_1() -> None:
-    design = find_least_ell(1.0, 90)
+    design = find_least_ell(epsilon=1.0, bits=90)
     assert 1 < design.ell < 1 + 1e-12
     assert design.mean_bits <= 90
-    assert find_least_ell(1.0, 500).ell <= 1 + 2.0**-50
+    assert find_least_ell(epsilon=1.0, bits=500).ell <= 1 + 2.0**-50
 
 
 def test_ell_for_five_bits_of_delta() -> None:
-    assert find_least_ell(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
+    assert find_least_ell(epsilon=1.0, bits=5, code="delta").ell == pytest.approx(
+        1.90494955, abs=1e-8
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: find_least_ell(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
-        (lambda: find_least_ell(1, -5), "bits must be a finite number > 0"),
+        (
+            lambda: find_least_ell(epsilon=0, bits=5),
+            r"epsilon must be a finite number > 0\. Got 0\.",
+        ),
+        (lambda: find_least_ell(epsilon=1, bits=-5), "bits must be a finite number > 0"),
         (lambda: find_least_ell(1, math.nan), "bits must be a finite number > 0"),
-        (lambda: find_least_ell(1, 5, "zip"), "code must be gamma or delta"),
-        (lambda: find_least_ell(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
+        (lambda: find_least_ell(epsilon=1, bits=5, code="zip"), "code must be gamma or delta"),
+        (
+            lambda: find_least_ell(epsilon=1e10, bits=5, code="gamma", data=DataLaw.point(1e10)),
+            "must be at most 2",
+        ),
         (lambda: DataLaw.point(math.nan), "x must be a finite number"),
         (lambda: DataLaw.uniform(1, 1), "low and high must be finite numbers"),
         (lambda: DataLaw.density(lambda x: x, 0, 1), "density must be"),
         (lambda: DataLaw.density(lambda x: x, 1, 0), "low, high must be"),
-        (lambda: theorem8_bounds(1, compute_levels(2.0), -1), "mean_size must be"),
+        (
+            lambda: theorem8_bounds(epsilon=1, law=compute_levels(2.0), mean_size=-1),
+            "mean_size must be",
+        ),
         (lambda: mean_bits(1, compute_levels(2.0), "zip"), "code must be"),
     ],
 )
@@ -277,6 +287,6 @@ def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     lowest = compute_lengths_at(10.4735, octave).argmin()
     fine_grid = np.linspace(octave[lowest - 1], octave[lowest + 1], 41)
     assert compute_lengths_at(10.4735, fine_grid).min() < 5 - 1e-7
-    assert find_least_ell(10.4735, 5).ell is not None
+    assert find_least_ell(epsilon=10.4735, bits=5).ell is not None
     assert compute_lengths_at(10.4736, octave).min() > 5
-    assert find_least_ell(10.4736, 5).ell is None
+    assert find_least_ell(epsilon=10.4736, bits=5).ell is None

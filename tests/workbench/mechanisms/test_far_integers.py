@@ -31,7 +31,7 @@ def test_clamping_ranges_of_too_large_integers_are_refused(low: int):
 
 @pytest.mark.parametrize("low", [MAX_FILE_INTEGER - 5, -MAX_FILE_INTEGER])
 def test_the_farthest_clamp_is_published_inside_and_read_back(low: int, tmp_path):
-    law = IntegerLaw(-3, [1, 2, 4, 8, 4, 2, 1], 1, "1/2")
+    law = IntegerLaw(first=-3, weights=[1, 2, 4, 8, 4, 2, 1], period=1, ratio="1/2")
     noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1, (low, low + 5)), law)
     steps_above_low = noise.publish(np.full(500, low + 5), insecure_seed=3) - low
     assert set(steps_above_low.tolist()) <= set(range(6))

@@ -40,7 +40,7 @@ def are_counts_close(counts: np.ndarray, probabilities: np.ndarray, size: int) -
 @pytest.mark.parametrize("kind", label_noise.NOISE_KINDS)
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
-    noise = LabelNoise(kind, -2, 6, epsilon, loss=loss)
+    noise = LabelNoise(kind, low=-2, high=6, epsilon=epsilon, loss=loss)
     power = 2 if loss == "squared" else 1
     for y in (-2.0, -0.5, 3.0, 6.0):
         # E|o-y|^p = ∫ p x^(p-1) Pr[|o-y| > x] dx
@@ -61,13 +61,15 @@ def test_clipped_laplace_noise_has_its_closed_form():
     u = 3.0  # Distance to the lower end.
     v = 5.0  # Distance to the upper end.
     expected = 2 * b * b - math.exp(-u / b) * b * (b + u) - math.exp(-v / b) * b * (b + v)
-    assert LabelNoise("laplace", 0, 8, 2).losses([3.0])[0] == pytest.approx(expected, rel=1e-14)
+    assert LabelNoise("laplace", low=0, high=8, epsilon=2).losses([3.0])[0] == pytest.approx(
+        expected, rel=1e-14
+    )
 
 
 def test_stairs_of_large_epsilon_keep_their_digits():
     """At the middle label two stairs have all mass but e^(-2ε), so E|o - y| is a rational sum."""
     for epsilon in (30, 60):
-        noise = LabelNoise("staircase", 0.0, 2.0, epsilon, loss="absolute")
+        noise = LabelNoise("staircase", low=0.0, high=2.0, epsilon=epsilon, loss="absolute")
         c, gamma = Fraction(math.exp(-epsilon)), Fraction(noise.gamma)
         a = (1 - c) / (4 * (gamma + c * (1 - gamma)))
         step = 2 * gamma
@@ -79,7 +81,7 @@ def test_stairs_of_large_epsilon_keep_their_digits():
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_the_staircase_has_its_known_loss(epsilon: float):
     """Its least mean absolute error is e^(ε/2)/(e^ε - 1) (Geng and Viswanath 2014)."""
-    noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
+    noise = LabelNoise("staircase", low=0, high=1, epsilon=epsilon, clip=False, loss="absolute")
     least_error = math.exp(epsilon / 2) / math.expm1(epsilon)
     assert noise.losses([0.5], "absolute")[0] == pytest.approx(least_error, rel=1e-13)
     sizes = np.abs(noise.insecure_sample(np.zeros(200_000), np.random.default_rng(1)))
@@ -90,7 +92,7 @@ def test_the_staircase_has_its_known_loss(epsilon: float):
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_best_gamma_minimises_the_loss_of_the_staircase(epsilon: float, loss: str):
     def compute_loss(gamma: float) -> float:
-        noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, gamma=gamma)
+        noise = LabelNoise("staircase", low=0, high=1, epsilon=epsilon, clip=False, gamma=gamma)
         return float(noise.losses([0.5], loss)[0])
 
     minimum = optimize.minimize_scalar(
@@ -102,7 +104,7 @@ def test_best_gamma_minimises_the_loss_of_the_staircase(epsilon: float, loss: st
 @pytest.mark.parametrize("kind", label_noise.NOISE_KINDS)
 @pytest.mark.parametrize("clip", [True, False])
 def test_continuous_samples_follow_the_law(kind, clip):
-    noise = LabelNoise(kind, 0, 10, 2, clip=clip)
+    noise = LabelNoise(kind, low=0, high=10, epsilon=2, clip=clip)
     draws = noise.insecure_sample(np.full(60_000, 3.0), np.random.default_rng(3))
     edges = np.array([-5.0, 0, 1, 3, 7.5, 10, 15])
     counts = np.array([(draws <= edge).sum() for edge in edges])
@@ -119,7 +121,7 @@ def test_continuous_samples_follow_the_law(kind, clip):
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_integer_laws_spend_their_budget(kind: str, epsilon: float):
-    noise = make_lattice_noise(kind, 3, 12, epsilon)
+    noise = make_lattice_noise(kind, low=3, high=12, epsilon=epsilon)
     channel = Channel.from_pairs(noise.rows, list(combinations(range(10), 2)))
     privacy = audit(channel, epsilon)
     assert privacy.meets("pure", epsilon)
@@ -131,7 +133,9 @@ def test_integer_laws_spend_their_budget(kind: str, epsilon: float):
 @pytest.mark.parametrize("kind", NOISE_KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_error_of_integer_noise_is_the_mean_over_its_table(kind: str, epsilon: float):
-    table = np.array([row.floats for row in make_lattice_noise(kind, 3, 12, epsilon).rows])
+    table = np.array(
+        [row.floats for row in make_lattice_noise(kind, low=3, high=12, epsilon=epsilon).rows]
+    )
     squares = SQUARED.matrix(np.arange(10.0), np.arange(10.0))
     expected = float((table * squares).sum()) / 10
     mse = compute_lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon)
@@ -155,5 +159,7 @@ def test_integer_laws_equal_clamped_sums(kind: str, epsilon: float):
     clamped = np.zeros((10, 10))
     for label in range(10):
         np.add.at(clamped[label], np.clip(label + eta, 0, 9), weights / weights.sum())
-    table = np.array([row.floats for row in make_lattice_noise(kind, 3, 12, epsilon).rows])
+    table = np.array(
+        [row.floats for row in make_lattice_noise(kind, low=3, high=12, epsilon=epsilon).rows]
+    )
     assert np.abs(table - clamped).max() < 1e-12

@@ -33,7 +33,7 @@ from workbench.questions.labels import Labels
 @pytest.mark.parametrize("share", [1, "1/2", "0.25"])
 def test_split_budgets_add_up_exactly(share: object):
     """With 7 labels and 12,345 records, the first budget is the share of √(7/12,345)."""
-    first, second = split_budget("0.3", 7, 12_345, share)
+    first, second = split_budget("0.3", k=7, n=12_345, split=share)
     assert first + second == Fraction(3, 10)
     exact_first = float(Fraction(share)) * math.sqrt(7 / 12_345)
     assert float(first) == pytest.approx(exact_first, abs=2e-9)
@@ -41,9 +41,9 @@ def test_split_budgets_add_up_exactly(share: object):
 
 
 def test_a_budget_for_too_few_records_is_refused():
-    assert split_budget(1, 10, 11)[0] < 1
+    assert split_budget(epsilon=1, k=10, n=11)[0] < 1
     with pytest.raises(InvalidRequest, match="n must be at least 11 records"):
-        split_budget(1, 10, 10)
+        split_budget(epsilon=1, k=10, n=10)
 
 
 def test_clipped_counts_are_divided_by_their_sum():
@@ -77,7 +77,7 @@ def test_the_private_prior_has_noise_of_the_stated_scale():
 
 def optimise_two_bins(labels: Labels, second: Fraction):
     """Return RR-on-Bins for the labels 0..3 with the bins {0, 1} and {2, 3}."""
-    return rr_on_bins(labels, [0, 2], [0.5, 2.5], second)
+    return rr_on_bins(labels, starts=[0, 2], values=[0.5, 2.5], epsilon=second)
 
 
 def test_a_run_publishes_labels_by_algorithm_3():
@@ -89,7 +89,7 @@ def test_a_run_publishes_labels_by_algorithm_3():
         calls.append((labels, second))
         return optimise_two_bins(labels, second)
 
-    release = LabelRandomizer(np.arange(4), 1, optimise).run(truth, Source(1))
+    release = LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise).run(truth, Source(1))
     (private_labels, second) = calls[0]
     assert release.epsilon == 1
     assert release.epsilon_response == second
@@ -101,9 +101,9 @@ def test_a_run_publishes_labels_by_algorithm_3():
 
 def test_unknown_labels_and_too_large_prior_budgets_are_refused():
     with pytest.raises(InvalidRequest, match="one of the"):
-        LabelRandomizer(np.arange(4), 1, optimise_two_bins).run([9.0] * 100)
+        LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise_two_bins).run([9.0] * 100)
     with pytest.raises(InvalidRequest, match="epsilon_prior must be"):
-        LabelRandomizer(np.arange(4), 1, optimise_two_bins, epsilon_prior=1)
+        LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise_two_bins, epsilon_prior=1)
 
 
 # Labels.
@@ -132,7 +132,7 @@ def test_ranges_of_labels_have_an_optional_step():
 
 
 def test_huge_weights_are_normalised_without_overflow():
-    assert Labels([1, 2, 3], [1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
+    assert Labels(values=[1, 2, 3], prior=[1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
 
 
 def test_decreasing_labels_are_refused():
@@ -166,7 +166,9 @@ def test_a_response_beyond_its_budget_is_refused():
     """The masses of every output are compared over all labels, not only over neighbouring ones."""
 
     def too_much(labels: Labels, second: Fraction):
-        return rr_on_bins(labels, [0, 2], [0.5, 2.5], second + Fraction(1, 10**6))
+        return rr_on_bins(
+            labels, starts=[0, 2], values=[0.5, 2.5], epsilon=second + Fraction(1, 10**6)
+        )
 
     def far_apart(labels: Labels, second: Fraction):
         rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]
@@ -178,4 +180,4 @@ def test_a_response_beyond_its_budget_is_refused():
 
     for optimise, count in ((too_much, 4), (far_apart, 3)):
         with pytest.raises(NotCertified, match="exceeds e"):
-            LabelRandomizer(np.arange(count), 2, optimise).run([0.0, 1.0] * 1000)
+            LabelRandomizer(np.arange(count), epsilon=2, optimise=optimise).run([0.0, 1.0] * 1000)

@@ -183,7 +183,7 @@ def test_reported_losses_equal_the_losses_of_the_laws(seed: int, loss: str):
     error = compute_expected_error(mechanism, loss)
     assert error.worst_error == worst
     assert float(error.mean_error) == pytest.approx(float(sum(losses) / 600), abs=1e-4)
-    error_of_two_answers = compute_expected_error(mechanism, loss, [0.5, 2.25]).mean_error
+    error_of_two_answers = compute_expected_error(mechanism, loss, data=[0.5, 2.25]).mean_error
     assert error_of_two_answers == (compute_loss(Fraction(1, 2)) + compute_loss(Fraction(9, 4))) / 2
 
 

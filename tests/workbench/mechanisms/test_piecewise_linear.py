@@ -27,12 +27,12 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
 KEY = bytes(range(32))
 NONCE = bytes(16)
 LOPSIDED = QuantizedPiecewiseLinear(
-    0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2
+    step=0.7, core=(1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2
 )
 CASES = (
-    QuantizedPiecewiseLinear(1.0, (1.0,)),
-    QuantizedPiecewiseLinear(0.5, (1.0, 0.0, 2.0), first=4),
-    QuantizedPiecewiseLinear(2.0, (1.0,), left=0.5, right=0.5),
+    QuantizedPiecewiseLinear(step=1.0, core=(1.0,)),
+    QuantizedPiecewiseLinear(step=0.5, core=(1.0, 0.0, 2.0), first=4),
+    QuantizedPiecewiseLinear(step=2.0, core=(1.0,), left=0.5, right=0.5),
     LOPSIDED,
 )
 
@@ -69,7 +69,7 @@ def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
         core = tuple(rng.uniform(0.2, 3, size=period + int(rng.integers(0, 4))).tolist())
         left, right = rng.uniform(0.05, 0.9, size=2).tolist()
         mechanism = QuantizedPiecewiseLinear(
-            float(rng.uniform(0.1, 3)), core, -2, left, right, period
+            float(rng.uniform(0.1, 3)), core, first=-2, left=left, right=right, period=period
         )
         x = np.linspace(-12, 12, 48_001) * mechanism.step
         slopes = np.abs(np.diff(np.log(mechanism.density(x)))) / np.diff(x)
@@ -86,9 +86,11 @@ def test_epsilon_of_two_sided_geometric_weights_has_its_closed_form() -> None:
 
 
 def test_epsilon_is_infinite_if_a_weight_is_0() -> None:
-    finite_support = QuantizedPiecewiseLinear(1.0, (1.0, 1.0))
+    finite_support = QuantizedPiecewiseLinear(step=1.0, core=(1.0, 1.0))
     assert finite_support.epsilon == math.inf
-    with_gap = QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3)
+    with_gap = QuantizedPiecewiseLinear(
+        step=1.0, core=(1.0, 0.0, 1.0), left=0.5, right=0.5, period=3
+    )
     assert with_gap.epsilon == math.inf
 
 

@@ -111,7 +111,8 @@ def test_published_mechanisms_have_their_known_values():
 
 
 @pytest.mark.parametrize(
-    "density", [uniform_density(), normal_density(0.5, 0.2), normal_density(-0.1, 0.03)]
+    "density",
+    [uniform_density(), normal_density(mu=0.5, sigma=0.2), normal_density(mu=-0.1, sigma=0.03)],
 )
 @pytest.mark.parametrize(("loss", "power"), [("absolute", 1), ("squared", 2)])
 def test_exact_integrals_agree_with_a_fine_quadrature(density: Density, loss: str, power: int):
@@ -133,14 +134,14 @@ def test_mixed_loss_is_the_mixture_of_both_losses():
 def test_mean_error_of_a_discrete_density_is_a_mean_over_its_atoms():
     quantizer = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
     atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
-    density = Density("samples", 1.0, np.zeros_like, (), atoms)
+    density = Density("samples", c=1.0, shape=np.zeros_like, breaks=(), atoms=atoms)
     errors = quantizer.error_at([-1.0, 0.3, 0.3, 0.77])
     assert quantizer.mae(density) == pytest.approx(errors.mean())
 
 
 def test_a_quantizer_of_two_outputs_has_its_closed_form():
     """For outputs ±2, E(M - x)² = 4 - x² and E|M - x| = (4 - x²)/2."""
-    quantizer = two_bin([-2, 2], [[1]])
+    quantizer = two_bin(bins=[-2, 2], selection=[[1]])
     assert quantizer.mae() == pytest.approx((4 - 1 / 3) / 2, abs=1e-14)
     assert quantizer.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)
 
@@ -205,7 +206,7 @@ def test_invalid_bins_are_refused(bins: object, message: str):
 
 def test_invalid_parameters_of_published_quantizers_are_refused():
     with pytest.raises(InvalidRequest, match="m must be an integer >= 2"):
-        equal_bins(1, 3)
+        equal_bins(m=1, reach=3)
     with pytest.raises(InvalidRequest, match="symmetric"):
         erm("-3,0,0.5,3", 1)
     with pytest.raises(InvalidRequest, match=r"q must be a number in \[0, 1\)"):
@@ -225,7 +226,7 @@ def test_invalid_densities_are_refused():
 
 
 def test_a_clipped_normal_density_has_point_masses_at_the_ends():
-    density = normal_density(0.5, 0.3)
+    density = normal_density(mu=0.5, sigma=0.3)
     assert density.interval_masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
     mass_above_1 = 0.047790  # 1 - Φ((1 - 0.5)/0.3)
     assert dict(density.atoms)[1.0] == pytest.approx(mass_above_1, abs=1e-6)
@@ -235,7 +236,7 @@ def test_a_clipped_normal_density_has_point_masses_at_the_ends():
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 3.0])
 def test_erm_satisfies_theorem_2_of_the_paper(m: int, gamma: float):
     quantizer = erm(equal_bins(m, 2), gamma)
-    assert quantizer.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
+    assert quantizer.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, delta=1)
 
 
 def compute_erm_epsilon(m: int, margin: float, gamma: float) -> float:
@@ -311,7 +312,7 @@ def test_the_printed_bound_of_theorem_1_follows_from_the_proven_one_for_a_large_
 @pytest.mark.parametrize("q", [0.2, 0.5])
 def test_rqm_satisfies_the_bound_of_youn_et_al(m: int, q: float):
     audited_epsilon = audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon
-    assert audited_epsilon <= rqm_epsilon_bound(m, q, 1)
+    assert audited_epsilon <= rqm_epsilon_bound(m, q, delta=1)
 
 
 def test_files_round_trip_and_damage_is_noticed():
@@ -364,5 +365,5 @@ def test_the_biased_quantizer_has_its_law_and_epsilon():
 
 def test_the_biased_quantizer_without_a_selection_publishes_nothing():
     """With q = 0 and β = 0 it is a fair coin between the outermost bins."""
-    coin = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0)
+    coin = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(m=4, q=0), beta=0)
     assert coin.epsilon < 1e-12

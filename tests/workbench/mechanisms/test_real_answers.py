@@ -21,7 +21,7 @@ from workbench.questions.unbounded_noise import RealNoise
 
 LARGE = 2**53 + 1  # The nearest float is 2^53.
 # The atom has nearly all mass, so the answer is published on the grid without noise.
-BARE = AdditiveRealNoise(RealNoise(1, 2), 1, IntegerLaw(0, [1]), Fraction(10**40))
+BARE = AdditiveRealNoise(RealNoise(1, 2), 1, IntegerLaw(first=0, weights=[1]), Fraction(10**40))
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,15 @@ def test_no_conflict_is_reported_without_one_or_without_time() -> None:
 
 
 def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
-    from_one = find_least_feasible(lambda x: x >= math.pi, 1.0, 20.0)
+    from_one = find_least_feasible(is_feasible=lambda x: x >= math.pi, start=1.0, limit=20.0)
     assert from_one.value is not None
     assert math.pi <= from_one.value <= math.pi * (1 + 1e-5)
-    assert find_least_feasible(lambda x: False, 1.0, 20.0) == LeastFeasible(is_excluded=True)
-    from_zero = find_least_feasible(lambda x: x >= 0.3, 0.0, 1.0)
+    assert find_least_feasible(is_feasible=lambda x: False, start=1.0, limit=20.0) == LeastFeasible(
+        is_excluded=True
+    )
+    from_zero = find_least_feasible(is_feasible=lambda x: x >= 0.3, start=0.0, limit=1.0)
     assert from_zero.value == pytest.approx(0.3, rel=1e-5)
-    assert find_least_feasible(lambda x: None, 1.0, 20.0) == LeastFeasible()
+    assert find_least_feasible(is_feasible=lambda x: None, start=1.0, limit=20.0) == LeastFeasible()
 
 
 def test_a_constraint_of_the_user_against_privacy() -> None:

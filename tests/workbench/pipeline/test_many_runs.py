@@ -32,7 +32,7 @@ def test_the_design_beats_geometric_noise_within_a_proven_budget(design: wb.Desi
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
     assert design.details["composed"]["delta"] <= 1e-5
     assert (
-        bound_composed_delta(design.mechanism, 2, design.request.claim.epsilon)
+        bound_composed_delta(design.mechanism, times=2, epsilon=design.request.claim.epsilon)
         <= design.request.claim.delta
     )
     found = wb.compose(design, 2, epsilon=1)

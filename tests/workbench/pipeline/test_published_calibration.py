@@ -116,7 +116,7 @@ def test_selections_have_the_best_private_parameter(name: str, delta: str):
             table = SELECTED[name](gaps, rate)
             return within(table[first], table[second], *budget)
 
-        rate = largest(is_private, 0.0, 90.0)
+        rate = largest(is_private, low=0.0, high=90.0)
         expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / (n + 1))
         question = wb.FiniteQuery(range(n + 1), max_shift=reach)
         query = Query(question=question, claim=Claim("dp", Fraction(epsilon), Fraction(delta)))
@@ -134,9 +134,9 @@ def test_a_distant_answer_does_not_change_the_parameter_of_a_selection(name: str
 
     def is_private(rate: float) -> bool:
         table = SELECTED[name](gaps, rate)
-        return within(table[:2], table[1::-1], 15.0, 0.0)
+        return within(table[:2], table[1::-1], epsilon=15.0, delta=0.0)
 
-    rate = largest(is_private, 0.0, 90.0)
+    rate = largest(is_private, low=0.0, high=90.0)
     expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / 3)
     query = Query(question=wb.FiniteQuery([0, 1, 60], max_shift=1), claim=Claim("dp", Fraction(15)))
     assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8)
@@ -146,7 +146,9 @@ def test_a_distant_answer_does_not_change_the_parameter_of_a_selection(name: str
 def test_the_exponential_mechanism_is_calibrated_for_many_answers(n: int, epsilon: int):
     """The parameter a = e^-rate solves (1 + a - a² - a^n) / (a (1 - a^n)) = e^ε, and a^n is 0."""
     a = 1 / largest(
-        lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1
+        is_private=lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon),
+        low=1.0,
+        high=math.exp(epsilon) + 1,
     )
     gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
     expected = float((np.exp(exponential(gaps, -math.log(a))) * gaps**2).sum() / (n + 1))
@@ -187,9 +189,9 @@ def noise_law(
         rate = epsilon / reach
         if delta:
             rate = largest(
-                lambda r: is_private_on_the_line(geometric(r, window), reach, budget),
-                0.0,
-                4 * rate + 60,
+                is_private=lambda r: is_private_on_the_line(geometric(r, window), reach, budget),
+                low=0.0,
+                high=4 * rate + 60,
             )
         return window, np.exp(geometric(rate, window))
     if name == "discrete Gaussian":
@@ -246,7 +248,9 @@ def test_noise_on_the_integers_has_the_best_private_parameter(name: str):
     kind = get_family("noise")
     for reach, epsilon, delta in line_cases(name):
         for loss, power in (("absolute", 1), ("squared", 2)):
-            window, masses = noise_law(name, reach, float(epsilon), float(delta), power)
+            window, masses = noise_law(
+                name, reach, epsilon=float(epsilon), delta=float(delta), power=power
+            )
             expected = float((np.abs(window) ** power * masses).sum())
             notion = {} if float(delta) else {"notion": "pure"}
             budget = {"epsilon": epsilon} | ({"delta": delta} if float(delta) else {})
@@ -267,7 +271,9 @@ def test_clamped_noise_has_the_best_private_parameter(name: str):
         if reach > n or float(epsilon) > 20:
             continue
         answers = np.arange(n + 1)
-        window, masses = noise_law(inner, reach, float(epsilon), float(delta), 2)
+        window, masses = noise_law(
+            inner, reach, epsilon=float(epsilon), delta=float(delta), power=2
+        )
         if inner == "staircase":
             continue  # Its best inner step depends on clamping. The next test compares it.
         published_values = np.clip(answers[:, None] + window, 0, n)
@@ -344,7 +350,7 @@ def test_planar_exponential_has_the_largest_private_rate(name: str):
             excess = table[:, None] - table[None] - budget * gaps[:, :, None]
             return float(excess[gaps > 0].max()) <= 0
 
-        rate = largest(is_private, 0.0, 90.0)
+        rate = largest(is_private, low=0.0, high=90.0)
         expected = float((np.exp(exponential(gaps, rate)) * gaps).sum() / len(points))
         request = CHANNEL.make_request(
             wb.FiniteQuery(points, neighbours="all"),
@@ -482,7 +488,9 @@ def test_modulo_baselines_of_many_answers_are_clamped_integer_noise(name: str):
             delta=delta,
             loss="squared",
         )
-        window, masses = noise_law(name, 2, float(epsilon), float(delta), 2)
+        window, masses = noise_law(
+            name, reach=2, epsilon=float(epsilon), delta=float(delta), power=2
+        )
         answers = np.arange(n + 1)
         expected = float(
             ((np.clip(answers[:, None] + window, 0, n) - answers[:, None]) ** 2 @ masses).mean()
@@ -511,7 +519,7 @@ def gaussian_deviation(epsilon: float, delta: float) -> float:
         second = epsilon + norm.logcdf(-1 / (2 * sigma) - epsilon * sigma)
         return bool(first + math.log(max(-math.expm1(second - first), 1e-300)) <= math.log(delta))
 
-    return math.exp(-largest(is_private, -25.0, 10.0))
+    return math.exp(-largest(is_private, low=-25.0, high=10.0))
 
 
 def power_of_staircase(epsilon: float, power: int) -> float:
@@ -690,7 +698,7 @@ def test_rqm_has_the_largest_private_q(name: str):
                 return bool((highest <= math.exp(e + 1e-9) * lowest).all())
 
             if is_private(0.0):
-                q = -math.expm1(-largest(is_private, 0.0, 36.0))
+                q = -math.expm1(-largest(is_private, low=0.0, high=36.0))
                 rows = rqm_rows(bins, X, q)
                 least = min(least, float((rows * (bins - X[:, None]) ** 2).sum(axis=1).mean()))
         got = objective("quantizer", name, quantizer_request(levels, epsilon, "squared"))

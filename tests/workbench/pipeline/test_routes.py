@@ -212,7 +212,9 @@ def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: 
 
 def make_route(name: str, outcome: Any, reason: str | None = None) -> Route:
     """Return a route with a fixed outcome, and a fixed reason why it does not apply."""
-    return Route(name, lambda problem: reason, lambda problem, programs, start: outcome)
+    return Route(
+        name, applies=lambda problem: reason, answer=lambda problem, programs, start: outcome
+    )
 
 
 def test_the_first_route_that_applies_answers() -> None:
@@ -220,7 +222,12 @@ def test_the_first_route_that_applies_answers() -> None:
         make_route("first", Answer("a", 1), "it is for others"),
         make_route("second", Answer("b", 2)),
     ]
-    answer = answer_by_routes(None, [*routes, make_route("third", Answer("c", 3))], None, "cold")
+    answer = answer_by_routes(
+        problem=None,
+        routes=[*routes, make_route("third", Answer("c", 3))],
+        programs=None,
+        start="cold",
+    )
     assert (answer.mechanism, answer.bound, answer.route) == ("b", 2, "second")
 
 
@@ -230,30 +237,39 @@ def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
         make_route("second", Answer("b", 2)),
         make_route("third", Doubt("only a bound", Answer("c", 1.5))),
     ]
-    answer = answer_by_routes(None, [make_route("first", doubt), *later], None, "cold")
+    answer = answer_by_routes(
+        problem=None, routes=[make_route("first", doubt), *later], programs=None, start="cold"
+    )
     assert (answer.mechanism, answer.bound, answer.route) == ("a", 2, "first")
-    alone = answer_by_routes(None, [make_route("first", doubt)], None, "cold")
+    alone = answer_by_routes(
+        problem=None, routes=[make_route("first", doubt)], programs=None, start="cold"
+    )
     assert (alone.mechanism, alone.bound) == ("a", 1)
 
 
 def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> None:
     doubt = Doubt("stopped", error=NotProven("The first one stopped."))
     answer = answer_by_routes(
-        None, [make_route("first", doubt), make_route("second", Answer("b", 2))], None, "cold"
+        problem=None,
+        routes=[make_route("first", doubt), make_route("second", Answer("b", 2))],
+        programs=None,
+        start="cold",
     )
     assert (answer.mechanism, answer.route) == ("b", "second")
     bound = make_route("second", Doubt("only a bound", Answer("b", 2)))
     with pytest.raises(NotProven, match="The first one stopped"):
-        answer_by_routes(None, [make_route("first", doubt), bound], None, "cold")
+        answer_by_routes(
+            problem=None, routes=[make_route("first", doubt), bound], programs=None, start="cold"
+        )
 
 
 def test_an_error_lists_the_reasons_if_no_route_answers() -> None:
     routes = [
-        make_route("first", None, "it is for others"),
+        make_route("first", outcome=None, reason="it is for others"),
         make_route("second", Doubt("it proves nothing")),
     ]
     with pytest.raises(NotProven, match="first: it is for others; second: it proves nothing"):
-        answer_by_routes(None, routes, None, "cold")
+        answer_by_routes(problem=None, routes=routes, programs=None, start="cold")
 
 
 @pytest.mark.parametrize(

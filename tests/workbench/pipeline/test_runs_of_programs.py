@@ -55,7 +55,7 @@ def modulo_design() -> wb.Design:
 
 
 def test_noise_modulo_a_group_beats_the_split_budget(modulo_design: wb.Design):
-    assert_composed(modulo_design, 16, "4", "1e-5")
+    assert_composed(modulo_design, runs=16, epsilon="4", delta="1e-5")
     split = wb.design(
         MODULO_QUESTION,
         epsilon=Fraction(1, 4),
@@ -79,7 +79,7 @@ def test_dp_accounting_confirms_the_composed_delta(modulo_design: wb.Design):
 
 def test_channels_beat_the_split_budget():
     found = wb.design(COUNT, epsilon=2, delta="1e-2", runs=4)
-    assert_composed(found, 4, "2", "1e-2")
+    assert_composed(found, runs=4, epsilon="2", delta="1e-2")
     split = wb.design(COUNT, epsilon=Fraction(1, 2), delta=Fraction(1, 400))
     assert found.objective < split.objective
 
@@ -90,7 +90,9 @@ def test_labels_are_no_worse_than_the_split_budget():
     lp = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
     found = wb.design(labels, epsilon=2, delta="1e-2", runs=4, **lp)
     assert found.certificate is not None
-    assert bound_composed_delta(found.certificate.mechanism, 4, Fraction(2)) <= Fraction(1, 100)
+    assert bound_composed_delta(
+        found.certificate.mechanism, times=4, epsilon=Fraction(2)
+    ) <= Fraction(1, 100)
     assert found.details["composed"]["delta"] <= 1e-2
     assert found.certificate.composed.runs == 4
     assert (found.status, found.private) == ("found", True)

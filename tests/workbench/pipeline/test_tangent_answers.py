@@ -40,11 +40,11 @@ def test_tangents_and_cones_find_the_same_optimum(worst: bool):
     prior = None if worst else np.full(3, 1 / 3)
     question = wb.FiniteQuery("0..2", max_shift=1, prior="worst" if worst else None)
     renyi = wb.design(question, notion="renyi", alpha=4, epsilon="0.5", loss="squared")
-    assert renyi.objective == pytest.approx(_solve_by_cones(prior, 4.0, 0.5), rel=1e-6)
+    assert renyi.objective == pytest.approx(_solve_by_cones(prior, alpha=4.0, limit=0.5), rel=1e-6)
     assert 0 <= renyi.objective - renyi.bound <= 1e-7 * renyi.objective
     zcdp = wb.design(question, notion="zcdp", rho="0.3", loss="squared")
     # zCDP bounds every order, and the relative entropy is one of them (the limit α -> 1).
-    assert zcdp.objective >= _solve_by_cones(prior, None, 0.3) * (1 - 1e-6)
+    assert zcdp.objective >= _solve_by_cones(prior, alpha=None, limit=0.3) * (1 - 1e-6)
     assert 0 <= zcdp.objective - zcdp.bound <= 1e-6 * zcdp.objective
     assert zcdp.private
 

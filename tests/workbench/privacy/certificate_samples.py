@@ -56,7 +56,9 @@ def noise() -> Certificate:
     question = wb.ModuloNoise(n=4, shifts=[1], directed=True)
     mechanism = wb.AdditiveNoise(question, [54, 24, 10, 0, 12])
     objective = Objective("error-rate", Fraction(46, 100))
-    return Certificate(mechanism, "pdp", Fraction(1), Fraction("0.1"), objective)
+    return Certificate(
+        mechanism, "pdp", epsilon=Fraction(1), delta=Fraction("0.1"), objective=objective
+    )
 
 
 def metric() -> Certificate:
@@ -94,7 +96,9 @@ def vector() -> Certificate:
     exact_loss = Objective("squared", Fraction(0), losses).exact_loss_of(mechanism)
     objective = Objective("squared", round_loss_up(exact_loss), losses)
     budgets = {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}
-    return Certificate(mechanism, "dp", budgets, Fraction("0.01"), objective)
+    return Certificate(
+        mechanism, "dp", epsilon=budgets, delta=Fraction("0.01"), objective=objective
+    )
 
 
 CERTIFICATES = {

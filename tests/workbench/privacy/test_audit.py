@@ -285,7 +285,7 @@ def test_a_verdict_states_measured_and_requested_numbers() -> None:
     )  # closed under negation: nothing one-sided about it
     assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
     assert "one-sided" in audit(
-        Channel.from_pairs([[2, 1], [1, 2]], [(0, 1)], directed=True), 1
+        Channel.from_pairs(rows=[[2, 1], [1, 2]], pairs=[(0, 1)], directed=True), 1
     ).verdict("pure", 1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
     assert "is 0.60000000000008 at epsilon = 1, requested 0.6 " in audit(close, 1).verdict(
@@ -302,7 +302,7 @@ def test_invalid_arguments_of_an_audit_are_errors() -> None:
         (lambda: audit(noise, -1), "epsilon must be a finite number >= 0. Got -1."),
         (lambda: audit(noise, math.nan), "epsilon must be a finite number >= 0. Got nan."),
         (
-            lambda: audit([1], 1),
+            lambda: audit(mechanism=[1], epsilon=1),
             "mechanism must be a mechanism, a Design or a Certificate. Got list.",
         ),
         (

@@ -135,7 +135,7 @@ def test_additive_noise_and_its_channel_have_the_same_audit() -> None:
 def test_each_pair_of_rows_can_have_its_own_budget() -> None:
     rows = [[4, 1], [2, 3], [1, 4]]
     budgets = {(0, 1): "1.2", (2, 1): "0.7"}
-    found = audit(Channel.from_pairs(rows, pairs_within(2, 1)), budgets)
+    found = audit(Channel.from_pairs(rows, pairs_within(n=2, max_shift=1)), budgets)
     assert {pair.label: pair.epsilon for pair in found.pairs} == {
         (0, 1): Fraction(6, 5),
         (1, 0): Fraction(6, 5),
@@ -164,7 +164,7 @@ def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
 def test_the_profile_of_a_float_matrix_has_known_values() -> None:
     rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     epsilons = np.linspace(0, 2, 9)
-    channel = Channel.from_pairs(rows, pairs_within(2, 1))
+    channel = Channel.from_pairs(rows, pairs_within(n=2, max_shift=1))
     dp, pdp = (profile(channel, notion).deltas(epsilons) for notion in ("dp", "pdp"))
     # rows 0 and 1 (and their mirror) at ε = 0: (.7-.2) + 0 + 0 and (.6-.2) + (.2-.1)
     assert dp[0] == pytest.approx(0.5, abs=1e-15)
@@ -205,6 +205,6 @@ def test_a_notion_that_measures_something_else_compares_every_pair():
             return super().measure(laws, {"epsilon": values["epsilon"] / 2})
 
     assert Claim("dp", 1).is_decided_by_ratio
-    assert not Claim("dp", 1, Fraction(1, 10**9)).is_decided_by_ratio
+    assert not Claim("dp", epsilon=1, delta=Fraction(1, 10**9)).is_decided_by_ratio
     assert not Claim(Halved(), 1).is_decided_by_ratio
     assert not Claim("dp", {(0, 1): Fraction(1)}).is_decided_by_ratio

@@ -182,7 +182,7 @@ def test_a_certificate_cannot_be_changed_afterwards():
     assert deepcopy(copy) == copy
     with pytest.raises(AttributeError):
         copy.delta = Fraction(0)
-    assert Certificate(noise().mechanism, "pdp", 1, 0.1).delta == Fraction(1, 10)
+    assert Certificate(noise().mechanism, "pdp", epsilon=1, delta=0.1).delta == Fraction(1, 10)
 
 
 def test_nothing_unproven_can_be_built():
@@ -191,17 +191,21 @@ def test_nothing_unproven_can_be_built():
         Certificate(made, "pdp", Fraction(1), Fraction("0.0999"))
     with pytest.raises(wb.NotCertified, match="error-rate is"):
         Certificate(
-            made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(45, 100))
+            made,
+            "pdp",
+            epsilon=Fraction(1),
+            delta=Fraction("0.1"),
+            objective=Objective("error-rate", Fraction(45, 100)),
         )
     with pytest.raises(wb.NotCertified, match="bias"):
         Certificate(
             metric().mechanism,
             "metric",
             metric().epsilon,
-            bias=Bias((0, 1), (0, 0, 0), Fraction(0)),
+            bias=Bias(outputs=(0, 1), inputs=(0, 0, 0), worst=Fraction(0)),
         )
     with pytest.raises(wb.InvalidRequest):
-        certify(made, "pdp", 1, 2)
+        certify(made, "pdp", epsilon=1, delta=2)
 
 
 @given(st.fractions() | st.decimals(allow_nan=False, allow_infinity=False, places=12).map(Fraction))

@@ -169,7 +169,9 @@ def verdicts(data: dict[str, Any]) -> tuple[str, str]:
 def claimed(mechanism: Any, runs: int, epsilon: str, delta: Fraction) -> dict[str, Any]:
     """Return the data of a certificate with a composed claim, which may be false."""
     claim = ComposedClaim.for_mechanism(mechanism, runs, Fraction(epsilon), Fraction(delta))
-    return Certificate(mechanism, "dp", 0, 1).to_dict() | {"composed": claim.to_dict()}
+    return Certificate(mechanism, "dp", epsilon=0, delta=1).to_dict() | {
+        "composed": claim.to_dict()
+    }
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -222,13 +224,21 @@ def test_no_checker_proves_a_delta_below_the_exact_one(seed):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(), IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")),
         wb.AdditiveIntegerNoise(
-            wb.IntegerNoise(2, clamp=(0, 4)), IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")
+            wb.IntegerNoise(), IntegerLaw(first=-2, weights=[1, 3, 9, 3, 1], period=1, ratio="1/3")
         ),
-        wb.AdditiveRealNoise(wb.RealNoise(1), 2, IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")),
+        wb.AdditiveIntegerNoise(
+            wb.IntegerNoise(2, clamp=(0, 4)),
+            IntegerLaw(first=-2, weights=[1, 3, 9, 3, 1], period=1, ratio="1/3"),
+        ),
         wb.AdditiveRealNoise(
-            wb.RealNoise(1), 2, IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3"), Fraction(1, 50)
+            wb.RealNoise(1), 2, IntegerLaw(first=-2, weights=[1, 3, 9, 3, 1], period=1, ratio="1/3")
+        ),
+        wb.AdditiveRealNoise(
+            wb.RealNoise(1),
+            2,
+            IntegerLaw(first=-2, weights=[1, 3, 9, 3, 1], period=1, ratio="1/3"),
+            Fraction(1, 50),
         ),
     ],
 )
@@ -246,7 +256,10 @@ def test_claims_at_delta_zero_are_decided_by_the_sum_of_epsilons():
     """The largest ratio is 7/5 (1/2 against 5/14), so two runs need ε = 2 ln 7/5 = 0.67294447324..."""
     subject = wb.Channel.from_rows([[9, 5], [5, 5]])
     for text, expected in (("0.672944474", "proven"), ("0.672944473", "false")):
-        assert verdicts(claimed(subject, 2, text, Fraction(0))) == (expected, expected)
+        assert verdicts(claimed(subject, runs=2, epsilon=text, delta=Fraction(0))) == (
+            expected,
+            expected,
+        )
 
 
 def test_the_claim_is_saved_and_described():
@@ -297,7 +310,7 @@ def test_the_claim_is_saved_and_described():
     ],
 )
 def test_inconsistent_claims_are_refused(name, value):
-    data = claimed(ROWS, 2, "1", Fraction(1, 2))
+    data = claimed(ROWS, runs=2, epsilon="1", delta=Fraction(1, 2))
     data["composed"][name] = value
     with pytest.raises(wb.CorruptFile, match="must"):
         certificate_from_dict(data)
@@ -321,7 +334,10 @@ def test_inconsistent_claims_are_refused(name, value):
 )
 def test_both_checkers_limit_the_time_of_hostile_claims(hostile):
     data = claimed(
-        wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]), 2, "1", Fraction(1, 2)
+        wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]),
+        runs=2,
+        epsilon="1",
+        delta=Fraction(1, 2),
     )
     data["composed"] |= hostile
     start = time.process_time()

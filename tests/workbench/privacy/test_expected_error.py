@@ -68,7 +68,7 @@ def test_the_prior_of_a_label_randomizer_is_the_default_data() -> None:
 
 def test_the_only_loss_of_vector_noise_is_the_error_rate() -> None:
     mechanism = CASES["vector noise"].mechanism
-    error = compute_expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
+    error = compute_expected_error(mechanism, "error-rate", data=[[0, 1], [1, 2]])
     assert error.mean_error == error.worst_error == Fraction(7, 10)
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"
@@ -144,7 +144,7 @@ def test_the_mean_loss_on_real_inputs_equals_the_integral_over_their_density(los
     uniform_error = compute_expected_error(RQM, loss)
     assert float(uniform_error.mean_error) == pytest.approx(RQM.expected_loss(loss), rel=1e-12)
     normal_error = compute_expected_error(RQM, loss, "normal:0.5,0.1")
-    expected_loss = RQM.expected_loss(loss, normal_density(0.5, 0.1))
+    expected_loss = RQM.expected_loss(loss, normal_density(mu=0.5, sigma=0.1))
     assert normal_error.mean_error == pytest.approx(expected_loss, rel=1e-9)
 
 

@@ -61,7 +61,7 @@ def test_end_laws_alone_understate_the_pdp_delta():
     ).pdp_delta
     assert at_ends == Fraction(2, 3)
     assert pdp_delta(law, "0.3").upper == pytest.approx(0.9141576379, abs=1e-9)
-    assert brute(law, 0.3, 1500) == pytest.approx(0.9141576379, abs=2e-3)
+    assert brute(law, epsilon=0.3, steps=1500) == pytest.approx(0.9141576379, abs=2e-3)
 
 
 def test_a_certificate_of_the_pdp_delta(tmp_path):

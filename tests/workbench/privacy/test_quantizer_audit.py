@@ -57,7 +57,7 @@ def test_the_decision_is_exact_at_the_last_digit():
 
 
 def test_zeros_and_constant_laws():
-    reachable = two_bin([-1, 1], [[1]])
+    reachable = two_bin(bins=[-1, 1], selection=[[1]])
     assert audit_extremes(reachable, 0).pure_epsilon == math.inf
     assert not audit_extremes(reachable, 0).meets("pure", 1000)
     unused = Quantizer.from_ends("x", [-2, 0, 2], [-1, 1], [[[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]])
@@ -89,9 +89,8 @@ def test_metric_privacy_of_a_continuous_law():
 
 def test_a_jump_has_no_metric_privacy():
     assert audit_extremes(erm("-2,-0.5,0.5,2", 1), 0).metric_epsilon == math.inf
-    assert (
-        audit_extremes(rqm("-2,-0.5,0.5,2", "0.3"), 0).metric_epsilon < 2
-    )  # RQM's law does not jump
+    # RQM's law does not jump.
+    assert audit_extremes(rqm("-2,-0.5,0.5,2", "0.3"), 0).metric_epsilon < 2
     with pytest.raises(InvalidRequest, match="must not jump"):
         is_private(erm("-2,-0.5,0.5,2", 1), Fraction(1), "squared")
 

@@ -58,7 +58,7 @@ def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
 def test_raising_is_the_least_fixed_point():
     question = wb.ModuloNoise(n=6, shifts=[1], directed=True)
     budgets = question.budgets(1)
-    k = raise_weights(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, None)
+    k = raise_weights(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, pattern=None)
     low = Fraction(exp_bounds(Fraction(1), 112)[0], 1 << 112)
     for eta in range(6):
         assert k[eta + 1] == math.ceil(
@@ -130,7 +130,9 @@ def noisy_rows(seed: int, answers: int, outputs: int) -> np.ndarray:
 @pytest.mark.parametrize("pairs", ["all", [(0, 1), (1, 2), (2, 3)]])
 def test_any_channel_can_be_certified_by_mixing(notion, pairs):
     delta = 0 if notion == "pure" else "0.001"
-    proof = certify_channel(noisy_rows(1, 4, 5), pairs, notion=notion, epsilon="0.3", delta=delta)
+    proof = certify_channel(
+        noisy_rows(seed=1, answers=4, outputs=5), pairs, notion=notion, epsilon="0.3", delta=delta
+    )
     assert proof.privacy.meets(notion, "0.3", delta)
     assert 0 < proof.record["repair_mixed_in"] < 1
     assert len(proof.mechanism.pairs) == (12 if pairs == "all" else 6)

@@ -108,9 +108,8 @@ def test_randomized_response_has_the_known_formulas():
         assert risk.renyi[order] == pytest.approx(known, rel=1e-12)
     assert risk.mu == pytest.approx(2 * NormalDist().inv_cdf(p), rel=1e-12)
     low, high = risk.rho
-    assert (
-        low <= 0.5 * math.log(3) <= high < low * (1 + 1e-5)
-    )  # KL, which the supremum of D_α/α tends to
+    # KL, which the supremum of D_α/α tends to.
+    assert low <= 0.5 * math.log(3) <= high < low * (1 + 1e-5)
     assert (risk.bayes_factor, risk.posterior, risk.guess) == (3, 0.75, F(3, 4))
 
 
@@ -193,6 +192,6 @@ def test_a_whole_profile_guarantees_the_trade_off_curve():
     own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
     whole = compute_granted_errors(alphas, curve.breakpoints, curve.float_deltas(curve.breakpoints))
     assert whole == pytest.approx(own, abs=1e-9)
-    single = compute_granted_errors(alphas, [1.0], [curve.delta(1)])
+    single = compute_granted_errors(alphas, epsilons=[1.0], deltas=[curve.delta(1)])
     assert (single <= whole + 1e-9).all()
     assert single.max() > 0

@@ -17,7 +17,9 @@ CHECKER = Path(__file__).parents[3] / "tools" / "check_certificate.py"
 
 
 def noise() -> wb.AdditiveRealNoise:
-    return wb.AdditiveRealNoise(wb.RealNoise(1, grid=1), 2, IntegerLaw(-3, [1, 3, 3, 8, 3, 3, 1]))
+    return wb.AdditiveRealNoise(
+        wb.RealNoise(1, grid=1), 2, IntegerLaw(first=-3, weights=[1, 3, 3, 8, 3, 3, 1])
+    )
 
 
 def test_pdp_with_a_delta_is_refused_by_the_certificate_and_by_the_checker(tmp_path: Path):

@@ -74,61 +74,75 @@ class Case:
 
 CASES = {
     "additive noise": Case(
-        wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [8, 4, 2, 2, 4]), 3, "0.7"
+        wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [8, 4, 2, 2, 4]), answer=3, epsilon="0.7"
     ),
     "directed noise": Case(
-        wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]), 0, "0.7"
+        wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]),
+        answer=0,
+        epsilon="0.7",
     ),
     "vector noise": Case(
         wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]),
-        (1, 2),
-        "0.7",
+        answer=(1, 2),
+        epsilon="0.7",
     ),
     "integer noise": Case(
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-40, HALVED, 2, Fraction(1, 2))),
-        0,
-        "0.7",
+        wb.AdditiveIntegerNoise(
+            wb.IntegerNoise(2),
+            IntegerLaw(first=-40, weights=HALVED, period=2, ratio=Fraction(1, 2)),
+        ),
+        answer=0,
+        epsilon="0.7",
     ),
     "clamped noise": Case(
         wb.AdditiveIntegerNoise(
-            wb.IntegerNoise(1, clamp=(3, 6)), IntegerLaw(0, [1], 1, Fraction(1, 2))
+            wb.IntegerNoise(1, clamp=(3, 6)),
+            IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(1, 2)),
         ),
-        4,
-        "0.7",
+        answer=4,
+        epsilon="0.7",
     ),
     "real noise": Case(
         wb.AdditiveRealNoise(
-            wb.RealNoise(1, grid="1/2"), 2, IntegerLaw(-40, HALVED, 2, Fraction(1, 2))
+            wb.RealNoise(1, grid="1/2"),
+            2,
+            IntegerLaw(first=-40, weights=HALVED, period=2, ratio=Fraction(1, 2)),
         ),
-        0,
-        "0.7",
+        answer=0,
+        epsilon="0.7",
     ),
     "joint noise": Case(
         JointNoise(
             JointQuery("rows-anywhere", rows=2),
-            IntegerLaw(0, [1], 1, Fraction(3, 4)).cover(-60, 60),
+            IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(3, 4)).cover(-60, 60),
         ),
-        None,
-        "0.6",
+        answer=None,
+        epsilon="0.6",
     ),
-    "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
-    "channel, some rows": Case(Channel.from_pairs(ROWS, [(0, 1), (1, 2)]), 2, "1"),
-    "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
-    "two bins": Case(two_bin([-3, 3], [[1]]), Fraction(1, 3), "0.7"),
+    "channel, all rows": Case(Channel.from_rows(ROWS), answer=1, epsilon="1.4"),
+    "channel, some rows": Case(Channel.from_pairs(ROWS, [(0, 1), (1, 2)]), answer=2, epsilon="1"),
+    "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), answer=0.25, epsilon="3"),
+    "two bins": Case(two_bin(bins=[-3, 3], selection=[[1]]), Fraction(1, 3), "0.7"),
     "nearest outputs": Case(
         NearestOutputs(
             (Fraction(0), Fraction(3)), (Fraction(0), Fraction(1), Fraction(2)), 1, Fraction(2)
         ),
-        1,
-        "0.7",
+        answer=1,
+        epsilon="0.7",
     ),
-    "k-ary": Case(rr_k_ary(LABELS, 1), 2, "1"),
-    "RR-on-Bins": Case(rr_on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
-    "RR-top": Case(rr_top_k(LABELS, 2, 1), 5, "1"),
+    "k-ary": Case(rr_k_ary(LABELS, 1), answer=2, epsilon="1"),
+    "RR-on-Bins": Case(
+        rr_on_bins(LABELS, starts=[0, 2], values=[0.5, 3], epsilon=1), answer=5, epsilon="1"
+    ),
+    "RR-top": Case(rr_top_k(LABELS, count=2, epsilon=1), answer=5, epsilon="1"),
     "labelled channel": Case(
-        replace(Channel.from_rows(ROWS), axis_labels=((0, 1, 2), (-1, 1, 3))), 2, "1.4"
+        replace(Channel.from_rows(ROWS), axis_labels=((0, 1, 2), (-1, 1, 3))),
+        answer=2,
+        epsilon="1.4",
     ),
-    "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
+    "Poisson binomial": Case(
+        poisson_binomial(4, epsilon=1), answer=0.5, epsilon="1", certifiable=False
+    ),
 }
 CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
 # The neighbours of a joint release are given by rows of a person, and not by a distance of answers.
@@ -221,7 +235,7 @@ def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_no
     assert "DP δ at ε = 1" in curve._repr_html_()
     assert "<svg" in curve._repr_html_()
     assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
-    quantizer = rqm([-2, -1, 1, 2], 0.3)
+    quantizer = rqm(bins=[-2, -1, 1, 2], q=0.3)
     assert repr(audit_extremes(quantizer, 0).pure_epsilon) in wb.audit(quantizer)._repr_html_()
     for bits, ell in ((5, "ell"), (1, "not reachable")):
         shown = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=bits)._repr_html_()
@@ -328,7 +342,7 @@ def test_dp_accounting_agrees_on_two_runs(name: str):
     ("mechanism", "reason"),
     [
         (wb.DyadicLaplace(1, 2), "continuous"),
-        (LabelNoise("laplace", 0, 3, 1), "integer versions"),
+        (LabelNoise("laplace", low=0, high=3, epsilon=1), "integer versions"),
         (
             BiasedQuantizer.from_selection("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"),
             "logistic",
@@ -413,7 +427,7 @@ def test_an_exact_delta_compares_like_a_number():
 
 def test_sample_reads_a_label_by_its_value_and_not_by_its_position():
     """5 is one of the labels 0, 1, 5, but no row number. 2 is a row number, but no label."""
-    made = rr_on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
+    made = rr_on_bins(wb.Labels([0, 1, 5]), starts=[0, 2], values=[-7.5, 8.25], epsilon=1)
     for form in (made, wb.certify(made, "pure", 1)):
         assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
         with pytest.raises(
@@ -477,7 +491,7 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     """The label 0.1 is no short binary fraction. Entries of the record that are no lists of labels
     are ignored.
     """
-    made = rr_on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
+    made = rr_on_bins(wb.Labels([0.1, 0.7, 5]), starts=[0, 2], values=[-7.5, 8.25], epsilon=1)
     wb.save(
         wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}),
         tmp_path / "proof.json",

@@ -162,19 +162,19 @@ def test_priors_are_read_and_normalised(tmp_path: Path):
             "prior must be uniform, worst, weights or a CSV file",
         ),
         (
-            lambda: read_number_matrix([[1, 2]], "loss", (2, 2)),
+            lambda: read_number_matrix(value=[[1, 2]], name="loss", shape=(2, 2)),
             "loss must be a matrix of 2 rows and 2 columns",
         ),
         (
-            lambda: read_number_matrix([[1, 2], [3]], "loss", (2, 2)),
+            lambda: read_number_matrix(value=[[1, 2], [3]], name="loss", shape=(2, 2)),
             "loss must be a matrix of 2 rows and 2 columns",
         ),
         (
-            lambda: read_number_matrix([[1, 2], [3, -1]], "loss", (2, 2)),
+            lambda: read_number_matrix(value=[[1, 2], [3, -1]], name="loss", shape=(2, 2)),
             "every entry of loss must be a finite number >= 0",
         ),
         (
-            lambda: read_number_matrix([[1, 2], [3, np.inf]], "loss", (2, 2)),
+            lambda: read_number_matrix([[1, 2], [3, np.inf]], "loss", shape=(2, 2)),
             "every entry of loss must be a finite number",
         ),
     ],

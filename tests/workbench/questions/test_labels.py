@@ -24,7 +24,7 @@ from workbench.privacy.audit import audit
 from workbench.questions.labels import Labels
 
 SQUARED = parse_loss("squared")
-SMALL = Labels([0, 1, 2, 5, 9, 10], [1, 4, 2, 0, 2, 1])
+SMALL = Labels(values=[0, 1, 2, 5, 9, 10], prior=[1, 4, 2, 0, 2, 1])
 
 
 def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
@@ -40,8 +40,8 @@ def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
     "make",
     [
         lambda e: rr_k_ary(SMALL, e),
-        lambda e: rr_on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], e),
-        lambda e: rr_top_k(SMALL, 3, e),
+        lambda e: rr_on_bins(SMALL, starts=[0, 2, 5], values=[0.5, 3.0, 9.5], epsilon=e),
+        lambda e: rr_top_k(SMALL, count=3, epsilon=e),
         lambda e: rr_with_prior(SMALL, e),
     ],
 )
@@ -92,15 +92,17 @@ def test_the_audit_of_few_rows_equals_the_complete_audit():
 
 
 def test_randomized_response_sampling_follows_the_law():
-    made = rr_on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], 1)
+    made = rr_on_bins(SMALL, starts=[0, 2, 5], values=[0.5, 3.0, 9.5], epsilon=1)
     for i in (0, 3, 5):
         drawn = made.sample(np.full(40_000, SMALL.values[i]), Source(i))
         count = np.array([(drawn == o).sum() for o in made.outputs])
-        assert close(count, made.row(i).floats, 40_000)
-    mixed = rr_top_k(SMALL, 2, 1)
+        assert close(count, made.row(i).floats, size=40_000)
+    mixed = rr_top_k(SMALL, count=2, epsilon=1)
     outside = SMALL.values[mixed.own < 0][0]
     drawn = mixed.sample(np.full(20_000, outside), Source(9))
-    assert close(np.array([(drawn == o).sum() for o in mixed.outputs]), np.full(2, 0.5), 20_000)
+    assert close(
+        np.array([(drawn == o).sum() for o in mixed.outputs]), np.full(2, 0.5), size=20_000
+    )
     with pytest.raises(InvalidRequest, match="one of the"):
         made.sample([4.0])
 

@@ -53,7 +53,7 @@ def test_a_radius_is_compared_up_to_the_rounding_of_floats() -> None:
 def test_the_omitted_pairs_are_implied_by_the_others(norm: str) -> None:
     """Budgets of the remaining pairs, added along shortest paths, are all distances."""
     pairs, distances = reduce_metric_pairs(
-        wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, norm
+        wb.FiniteQuery(SQUARE, neighbours="all").inputs, pairs=None, norm=norm
     )
     assert len(pairs) < 120
     graph = np.zeros((16, 16))
@@ -68,7 +68,9 @@ def test_the_omitted_pairs_are_implied_by_the_others(norm: str) -> None:
 
 
 def test_unit_steps_suffice_for_l1() -> None:
-    pairs, _ = reduce_metric_pairs(wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, "L1")
+    pairs, _ = reduce_metric_pairs(
+        wb.FiniteQuery(SQUARE, neighbours="all").inputs, pairs=None, norm="L1"
+    )
     assert len(pairs) == 24
 
 

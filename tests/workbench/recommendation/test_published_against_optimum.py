@@ -34,7 +34,7 @@ def baseline(epsilon, delta):
 
 def compare_at(name: str, epsilon: str, delta: str) -> dict[tuple[str, str], dict]:
     """Return (loss, mechanism) -> row of a setting at one budget."""
-    rows = compare_setting(name, [Fraction(epsilon)], [Fraction(delta)])
+    rows = compare_setting(name, epsilons=[Fraction(epsilon)], deltas=[Fraction(delta)])
     return {(row["loss"], row["mechanism"]): row for row in rows}
 
 

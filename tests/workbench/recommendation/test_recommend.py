@@ -126,16 +126,22 @@ def test_a_smaller_loss_without_a_certificate_is_named():
     question = RangeQuery("0..100", sensitivity=1)
     claim = Claim("dp", Fraction(1))
     query = Query(question=question, claim=claim, aim=Aim(loss="absolute"))
-    staircase = make_range_row("staircase (pure)", 0.9, False, "unbiased; published")
-    channel = make_range_row("channel on a grid", 5.5, True)
-    sentences = [*describe_range_query(query, [staircase, channel | {"bound": 0.0}], [], {})]
+    staircase = make_range_row(
+        "staircase (pure)", objective=0.9, certified=False, notes="unbiased; published"
+    )
+    channel = make_range_row("channel on a grid", objective=5.5, certified=True)
+    sentences = [
+        *describe_range_query(
+            query, [staircase, channel | {"bound": 0.0}], candidates=[], mechanisms={}
+        )
+    ]
     assert sentences[0] == (
         "Use the channel on a grid for one answer alone (biased): expected loss 5.5. Other channels "
         "may have a smaller loss."
     )
     assert sentences[1] == "Not certified, with a smaller loss than 5.5: staircase (pure) (0.9)."
     rows = [channel, staircase | {"objective": 6.0}]
-    assert len([*describe_range_query(query, rows, [], {})]) == 1
+    assert len([*describe_range_query(query, rows, candidates=[], mechanisms={})]) == 1
 
 
 def test_a_loss_matrix_gives_the_losses_of_the_named_loss():
@@ -538,8 +544,8 @@ def make_row(name: str, objective: float | None, bound: float, notes: str) -> di
 
 
 def test_a_stopped_class_shows_the_best_mechanism_that_it_contains():
-    noise = Value(5.0, 5.0, True)
-    values = {"all": Value(6.0, 0.0, True), "noise": noise}
+    noise = Value(objective=5.0, bound=5.0, is_certified=True)
+    values = {"all": Value(objective=6.0, bound=0.0, is_certified=True), "noise": noise}
     rows = [
         make_row("all", 6.0, -1e-9, "stopped"),
         make_row("noise", 5.0, 5.0, ""),
@@ -556,7 +562,7 @@ def test_a_stopped_class_shows_the_best_mechanism_that_it_contains():
 
 def test_a_stopped_class_has_the_bound_of_a_class_that_contains_it():
     rows = [make_row("all", 6.0, 3.0, "stopped"), make_row("open", None, 0.0, "stopped")]
-    values = {"all": Value(6.0, 3.0, True)}
+    values = {"all": Value(objective=6.0, bound=3.0, is_certified=True)}
     _, open_row = _improve_stopped_rows(rows, NESTED_CANDIDATES, values)
     assert (open_row["bound"], open_row["notes"]) == (3.0, "stopped")
 

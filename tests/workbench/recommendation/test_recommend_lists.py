@@ -255,10 +255,10 @@ def test_the_best_channel_of_a_random_query_agrees_with_a_plain_program(
     optimum = solve_channel(
         [float(x) for x in query.answers],
         float(max_shift) + 1e-9,
-        LOSSES[query.loss],
-        query.prior,
-        query.epsilon,
-        query.delta,
+        loss=LOSSES[query.loss],
+        prior=query.prior,
+        epsilon=query.epsilon,
+        delta=query.delta,
     )
     # The best channel of the table chooses its outputs, so its loss may be smaller.
     best = index_by_class(table)["best channel"]
@@ -286,11 +286,11 @@ def test_the_clamped_noise_of_a_random_query_agrees_with_a_plain_program(
     upper_bound = solve_clamped_noise(
         last,
         query.reach,
-        lambda o, x: loss(float(query.step) * (o - x)),
-        query.prior,
-        epsilon,
-        delta,
-        largest_noise,
+        loss=lambda o, x: loss(float(query.step) * (o - x)),
+        prior=query.prior,
+        epsilon=epsilon,
+        delta=delta,
+        largest_noise=largest_noise,
     )
     noise = index_by_class(table)["integer noise, clamped"]
     assert noise["bound"] <= upper_bound * (1 + 1e-6) + 1e-9

@@ -237,7 +237,9 @@ def test_a_biased_class_is_never_recommended_for_averages():
         "rmse": 0.1,
     }
     candidates = [Candidate("channel on a grid")]
-    sentences = [*describe_range_query(query, [biased_row], candidates, mechanisms={})]
+    sentences = [
+        *describe_range_query(query, rows=[biased_row], candidates=candidates, mechanisms={})
+    ]
     assert not [sentence for sentence in sentences if "averaged" in sentence]
     assert "2.5 stays in every average" in sentences[0]
 
@@ -329,7 +331,11 @@ def test_a_class_that_shows_a_mechanism_of_another_class_is_named_as_stopped():
         "rmse": 2.0,
         "notes": f"unbiased; {STOPPED_NOTE}; {BORROWED_NOTE} staircase (pure)",
     }
-    sentences = [*describe_range_query(query, [row], [Candidate("real noise")], mechanisms={})]
+    sentences = [
+        *describe_range_query(
+            query, rows=[row], candidates=[Candidate("real noise")], mechanisms={}
+        )
+    ]
     (sentence,) = [text for text in sentences if "time limit of 3 seconds" in text]
     assert "real noise" in sentence
 

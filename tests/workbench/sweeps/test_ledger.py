@@ -42,7 +42,7 @@ def make_row(k: int, size: int = 10) -> LedgerRow:
         hash_texts(request),
         request,
         canonical_json({"status": "optimal", "value": "x" * size}),
-        0.5,
+        seconds=0.5,
     )
 
 
@@ -478,7 +478,10 @@ def test_rows_that_name_a_solver_which_did_not_answer_get_the_status_false_name(
                    "versions": {"workbench": "0.1.0"}}  # fmt: skip
         text = canonical_json(request)
         return LedgerRow(
-            hash_texts(text), text, canonical_json({"status": "optimal", "objective": 2.0}), 0.1
+            hash_texts(text),
+            text,
+            canonical_json({"status": "optimal", "objective": 2.0}),
+            seconds=0.1,
         )
 
     false_rows = [

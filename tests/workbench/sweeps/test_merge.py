@@ -27,7 +27,7 @@ def _make_row(k: int, objective: str = "1") -> LedgerRow:
         hash_texts(request),
         request,
         canonical_json({"status": "optimal", "objective": objective}),
-        0.5,
+        seconds=0.5,
     )
 
 

@@ -162,9 +162,8 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
     assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()
     assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
-    under_pdp = wb.sweep(
-        {"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1
-    )  # A loss that may jump is drawn in steps.
+    # A loss that may jump is drawn in steps.
+    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)
     styles = [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines]
     assert styles == ["default", "steps-post", "steps-post"]  # The last entry explains the steps.
 
@@ -301,7 +300,14 @@ class _Session(Session):
 def make_task(**parameters: Any) -> Task:
     """Return a task of five points for `_Session`. Points 0, 2 and 4 are checked by cold starts."""
     points = tuple({"k": k, **parameters} for k in range(5))
-    return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.list_versions(None))
+    return Task(
+        "modulo",
+        {},
+        points,
+        recheck=(0, 2, 4),
+        backend=None,
+        versions=sweep_workers.list_versions(None),
+    )
 
 
 @pytest.mark.parametrize(
@@ -420,7 +426,16 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
 
 def test_a_worker_of_another_version_is_refused():
     with pytest.raises(WorkbenchError, match="other versions"):
-        solve_task(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+        solve_task(
+            Task(
+                "modulo",
+                {},
+                points=(),
+                recheck=(),
+                backend="highs",
+                versions={"workbench": "0.0.1", "highspy": "1"},
+            )
+        )
 
 
 def test_ctrl_c_between_two_tasks_keeps_the_rows_of_the_first(
@@ -545,9 +560,8 @@ def test_csv_and_parquet_exports_agree_and_state_their_origin(tmp_path: Path, ca
 
 
 def test_results_list_and_results_show(tmp_path: Path, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "workbench.cli.console.out.width", 120
-    )  # No cell is wrapped, whatever COLUMNS is.
+    # No cell is wrapped, whatever COLUMNS is.
+    monkeypatch.setattr("workbench.cli.console.out.width", 120)
     ledger = tmp_path / "a.sqlite"
     wb.sweep(
         {"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1

@@ -224,9 +224,8 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
         if outcome.solved and not ends:
             process.send_signal(how)
             ends.append(time.monotonic())
-            monkeypatch.setattr(
-                sweep_workers, "REPLY_SECONDS", 3.0
-            )  # Only after the start, because a busy scheduler may be slow.
+            # Only after the start, because a busy scheduler may be slow.
+            monkeypatch.setattr(sweep_workers, "REPLY_SECONDS", 3.0)
 
     with pytest.raises(
         WorkbenchError,

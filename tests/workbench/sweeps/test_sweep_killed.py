@@ -100,8 +100,8 @@ def test_25_kills_lose_nothing(tmp_path: Path):
     undisturbed_ledger = tmp_path / "whole.sqlite"
     spec.write_text(SPEC)
     start_time = time.monotonic()
-    undisturbed = start_sweep(spec, undisturbed_ledger, 2)
-    wait_for_growth(undisturbed_ledger, 0, undisturbed)
+    undisturbed = start_sweep(spec, undisturbed_ledger, jobs=2)
+    wait_for_growth(undisturbed_ledger, before=0, process=undisturbed)
     seconds_to_first_row = time.monotonic() - start_time
     undisturbed.join(300)
     remove_semaphores(undisturbed)

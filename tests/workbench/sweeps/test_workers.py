@@ -93,8 +93,8 @@ def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
     )
     try:
         assert wait_until(
-            300,
-            lambda: (
+            seconds=300,
+            condition=lambda: (
                 ledger.with_name("l.sqlite-wal").exists() and len(list_children(parent.pid)) >= 3
             ),
         )
@@ -102,7 +102,7 @@ def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
     finally:
         parent.kill()
         parent.wait()
-    assert wait_until(60, lambda: not any(map(find_parent, started))), [
+    assert wait_until(seconds=60, condition=lambda: not any(map(find_parent, started))), [
         pid for pid in started if find_parent(pid)
     ]
 
@@ -141,7 +141,7 @@ def test_a_process_ends_with_its_parent(mechanism: str):
         child = int(child_text)
         assert find_parent(child) == parent.pid
         parent.kill()
-    assert wait_until(60, lambda: not find_parent(child))
+    assert wait_until(seconds=60, condition=lambda: not find_parent(child))
 
 
 def test_a_process_whose_parent_has_already_ended_ends_at_once():

@@ -373,13 +373,13 @@ def test_an_equation_without_a_mass_makes_the_request_infeasible(right_side: flo
     """The equation 0 = ±1 has no coefficient, but it must not be dropped with the empty rows."""
     data = Data(
         np.zeros(4),
-        0.0,
-        sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)),
-        np.array([right_side, -np.inf]),
-        np.array([right_side, 0.5]),
-        np.zeros(4),
-        np.ones(4),
-        np.zeros(4, dtype=bool),
+        offset=0.0,
+        A=sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)),
+        row_lower=np.array([right_side, -np.inf]),
+        row_upper=np.array([right_side, 0.5]),
+        lower=np.zeros(4),
+        upper=np.ones(4),
+        integrality=np.zeros(4, dtype=bool),
     )
     assert ExtraRows.from_program(Program("an equation, and a row", data), 2).has_mixed_rows(2)
     constraint = [lambda M: [0 * cp.sum(M) == right_side, M[0, 0] <= 0.5]]

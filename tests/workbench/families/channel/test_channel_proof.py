@@ -32,7 +32,7 @@ ABSOLUTE_LOSSES = make_loss_table(wb.FiniteQuery("0..5", neighbours="all"), "abs
 
 def make_edges(pairs, epsilon: Fraction) -> Edges:
     """Make the ordered pairs of neighbours with one ε. None: all pairs."""
-    return Edges.from_groups(pairs, [0] * len(pairs or ()), [epsilon])
+    return Edges.from_groups(pairs, [0] * len(pairs or ()), epsilons=[epsilon])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -78,7 +78,7 @@ def test_mixing_for_the_largest_loss_0_publishes_the_answers():
 def test_the_repair_satisfies_a_different_epsilon_for_each_pair():
     budgets = {(0, 1): Fraction(1, 2), (1, 2): Fraction(2)}
     rows = np.array([[0.9, 0.1, 0], [0, 1, 0], [0, 0.3, 0.7]])
-    edges = Edges.from_groups([*budgets], [0, 1], [*budgets.values()])
+    edges = Edges.from_groups(pairs=[*budgets], groups=[0, 1], epsilons=[*budgets.values()])
     K = repair_integer_rows(round_to_integers(rows), edges, Fraction(0), output=1)
     channel = Channel.from_pairs(K.tolist(), [*budgets])
     assert wb.audit(channel, budgets).meets("metric", budgets)
@@ -105,8 +105,13 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_listed_pairs(se
     assert bound_least_loss(SQUARED_LOSSES, LINE.prior, edges, delta, multipliers) <= loss
     assert bound_least_delta(SQUARED_LOSSES, LINE.prior, edges, loss, multipliers) <= delta
     rows = np.array([row.integers for row in optimum.mechanism.rows], dtype=object)
-    worst_loss = compute_integer_loss(rows, SQUARED_LOSSES, None)
-    assert bound_least_loss(SQUARED_LOSSES, None, edges, delta, multipliers) <= worst_loss
+    worst_loss = compute_integer_loss(rows, SQUARED_LOSSES, prior=None)
+    assert (
+        bound_least_loss(
+            SQUARED_LOSSES, prior=None, edges=edges, delta=delta, multipliers=multipliers
+        )
+        <= worst_loss
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -128,7 +133,9 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_all_pairs(seed:
     # t_o is the smallest probability of output o.
     multipliers = {"least": rng.exponential(1, (6, 6)), "most": rng.exponential(1, (6, 6))}
     edges = make_edges(None, epsilon)
-    bound = bound_least_loss(ABSOLUTE_LOSSES, query.prior, edges, Fraction(0), multipliers)
+    bound = bound_least_loss(
+        ABSOLUTE_LOSSES, query.prior, edges, delta=Fraction(0), multipliers=multipliers
+    )
     assert bound <= optimum.details["loss"]
 
 
@@ -147,10 +154,16 @@ def test_the_multipliers_of_a_solver_prove_the_optimum_of_the_program(pairs, los
     values = np.arange(6.0)
     groups = (0,) * len(pairs or ())
     model = ChannelModel(
-        values, values, np.full(6, 1 / 6), losses.floats, pairs, groups, scale=2.0**20
+        values,
+        values,
+        prior=np.full(6, 1 / 6),
+        loss=losses.floats,
+        pairs=pairs,
+        groups=groups,
+        scale=2.0**20,
     )
     solution = solve(model.program, model.values([1.0]))
     multipliers = model.multipliers(solution.row_dual)
     edges = make_edges(pairs, Fraction(1))
-    bound = bound_least_loss(losses, LINE.prior, edges, Fraction(0), multipliers)
+    bound = bound_least_loss(losses, LINE.prior, edges, delta=Fraction(0), multipliers=multipliers)
     assert float(bound) == pytest.approx(solution.objective, rel=1e-10)

@@ -225,7 +225,7 @@ def test_the_bound_at_a_small_delta_is_below_the_optimum_of_a_plain_program(
     points = np.arange(6) + 0.5
     weights = np.repeat([float(weight) for weight in prior.split(",")], 2)
     bins = optimal_bins(points, weights, float(epsilon), parse_loss(loss))
-    gain = float(bound_gain_of_delta(Fraction(epsilon), Fraction(delta), 6))
+    gain = float(bound_gain_of_delta(Fraction(epsilon), Fraction(delta), inputs=6))
     largest_loss = 5.0 ** get_power(loss)
     bound = bins.bound - gain * largest_loss
     losses = np.abs(np.linspace(0.5, 5.5, 121) - points[:, None]) ** get_power(loss)

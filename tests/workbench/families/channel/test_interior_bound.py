@@ -63,8 +63,11 @@ def solve_convex_program(
 )
 def test_random_multipliers_and_tangents_prove_no_more_than_the_optimum(prior):
     rng = np.random.default_rng(3)
-    table = LossTable("own", np.array(rng.integers(0, 9, (3, 5)), dtype=object), 4)
-    bounds = [Bound(POWER_CONE, 3.0, 1.4), Bound(RELATIVE_ENTROPY, 1.0, 0.1)]
+    table = LossTable("own", np.array(rng.integers(0, 9, (3, 5)), dtype=object), unit=4)
+    bounds = [
+        Bound(POWER_CONE, level=3.0, limit=1.4),
+        Bound(RELATIVE_ENTROPY, level=1.0, limit=0.1),
+    ]
     prior_floats = None if prior is None else np.array([float(p) for p in prior])
     optimum = solve_convex_program(table.floats, prior_floats, {3.0: 1.4}, max_entropy=0.1)
     largest_bound = -math.inf
@@ -74,7 +77,9 @@ def test_random_multipliers_and_tangents_prove_no_more_than_the_optimum(prior):
         ]
         # The rows are nearly uniform for large multipliers.
         masses = rng.dirichlet(np.full(5, 0.5 if size < 1 else 20.0), 3)
-        proven = bound_smooth_loss(table, prior, rng.random(3), weighted_bounds, masses)
+        proven = bound_smooth_loss(
+            table, prior, weights=rng.random(3), weighted_bounds=weighted_bounds, masses=masses
+        )
         largest_bound = max(largest_bound, float(proven))
     assert largest_bound <= optimum + 1e-7
 
@@ -121,7 +126,7 @@ def test_a_design_on_a_fine_list_of_outputs_agrees_with_the_convex_program():
 def test_random_multipliers_of_several_hockey_sticks_prove_no_more_than_the_optimum():
     """Every pair has three (ε, δ). The optimum is computed by SciPy for three inputs, four outputs."""
     rng = np.random.default_rng(11)
-    table = LossTable("own", np.array(rng.integers(0, 9, (3, 4)), dtype=object), 3)
+    table = LossTable("own", np.array(rng.integers(0, 9, (3, 4)), dtype=object), unit=3)
     budgets = [
         (Fraction(0), Fraction(1, 4)),
         (Fraction(1, 2), Fraction(1, 10)),
@@ -151,10 +156,10 @@ def test_random_multipliers_of_several_hockey_sticks_prove_no_more_than_the_opti
     prior = [Fraction(1, 3)] * 3
     for _ in range(50):
         multipliers = rng.random((len(sticks), 4)) * rng.choice([0.01, 0.1, 1])
-        bound = bound_least_loss(table, prior, edges, deltas, {"ratio": multipliers})
+        bound = bound_least_loss(table, prior, edges, deltas, multipliers={"ratio": multipliers})
         assert bound <= solution.fun + 1e-9
     solver_multipliers = -solution.ineqlin.marginals.reshape(len(sticks), 5)[:, :4]
-    bound = bound_least_loss(table, prior, edges, deltas, {"ratio": solver_multipliers})
+    bound = bound_least_loss(table, prior, edges, deltas, multipliers={"ratio": solver_multipliers})
     assert float(bound) == pytest.approx(solution.fun, abs=1e-9)
 
 

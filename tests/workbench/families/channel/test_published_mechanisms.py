@@ -63,13 +63,13 @@ def test_fitted_laws_use_the_whole_budget(name: str, reach: int):
     """The law lies on -400..400, at ε = 1/2 and δ = 1/100."""
     if (name, reach) == ("staircase", 1):
         with pytest.raises(NotApplicable, match="it equals geometric noise"):
-            fit_laws(name, reach, Fraction(1, 2), Fraction(1, 100), "dp")
+            fit_laws(name, reach, epsilon=Fraction(1, 2), delta=Fraction(1, 100), notion="dp")
         return
-    fits = fit_laws(name, reach, Fraction(1, 2), Fraction(1, 100), "dp")
+    fits = fit_laws(name, reach, epsilon=Fraction(1, 2), delta=Fraction(1, 100), notion="dp")
     assert all(fit.is_private() for fit in fits)
-    masses = compute_masses(fits[0].law, -400, 400)
+    masses = compute_masses(fits[0].law, low=-400, high=400)
     assert masses.sum() == pytest.approx(1)
-    delta = compute_hockey_stick(masses, 0.5, reach)
+    delta = compute_hockey_stick(masses, epsilon=0.5, reach=reach)
     if name in ("geometric", "discrete Gaussian"):
         assert delta == pytest.approx(0.01, rel=1e-4)
     elif name == "staircase":
@@ -81,11 +81,13 @@ def test_fitted_laws_use_the_whole_budget(name: str, reach: int):
         largest_noise = int(fits[0].value)
         shorter = masses.copy()
         shorter[[400 - largest_noise, 400 + largest_noise]] = 0
-        assert compute_hockey_stick(shorter / shorter.sum(), 0.5, reach) > 0.01
+        assert compute_hockey_stick(shorter / shorter.sum(), epsilon=0.5, reach=reach) > 0.01
 
 
 def test_clamped_rows_sum_the_law_beyond_the_ends():
-    law = fit_laws("geometric", 2, Fraction(1), Fraction(0), "pure")[0].law
+    law = fit_laws("geometric", reach=2, epsilon=Fraction(1), delta=Fraction(0), notion="pure")[
+        0
+    ].law
     alpha = float(law.ratio)
     rows = np.zeros((5, 5))
     for q in range(5):
@@ -101,7 +103,9 @@ def test_the_loss_of_clamped_geometric_noise_is_exact_at_large_epsilon(
     epsilon: int, prior: str | None
 ):
     """At ε = 300 the masses beside the diagonal are 1e-130, so the loss is computed in rationals."""
-    alpha = fit_laws("geometric", 1, Fraction(epsilon), Fraction(0), "dp")[0].law.ratio
+    alpha = fit_laws(
+        "geometric", reach=1, epsilon=Fraction(epsilon), delta=Fraction(0), notion="dp"
+    )[0].law.ratio
     query = make_query("0..10", str(epsilon), max_shift=1, prior=prior)
 
     def mass(q: int, j: int) -> Fraction:
@@ -170,7 +174,9 @@ def test_no_baseline_of_a_frontier_has_a_loss_below_the_bound_of_the_design(
 def test_the_loss_of_geometric_noise_is_exact_where_floats_round_its_parameter():
     """At ε >= 37, 1 - e^-ε is 1 in floats."""
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="40", delta="0", notion="dp", loss="squared")
-    alpha = fit_laws("geometric", 1, Fraction(40), Fraction(0), "dp")[0].law.ratio
+    alpha = fit_laws("geometric", reach=1, epsilon=Fraction(40), delta=Fraction(0), notion="dp")[
+        0
+    ].law.ratio
     (geometric,) = (row for row in rows if row["mechanism"] == "geometric")
     assert geometric["objective"] == float(2 * alpha / (1 - alpha) ** 2)
 
@@ -361,12 +367,12 @@ def test_the_rate_of_permute_and_flip_is_about_epsilon_over_twice_the_sensitivit
 @pytest.mark.parametrize(
     "law",
     [
-        IntegerLaw(0, [1], 1, Fraction(8, 11)),
-        IntegerLaw(-2, [1, 2, 5, 2, 1]),
-        IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 7)),
+        IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(8, 11)),
+        IntegerLaw(first=-2, weights=[1, 2, 5, 2, 1]),
+        IntegerLaw(first=-3, weights=[1, 2, 3, 4, 3, 2, 1], period=2, ratio=Fraction(1, 7)),
     ],
 )
 def test_clamped_rows_in_rationals_are_the_clamped_law_at_every_answer(law: IntegerLaw):
-    assert [[*row] for row in compute_clamped_rows(law, 10, Fraction)] == [
+    assert [[*row] for row in compute_clamped_rows(law, count=10, number=Fraction)] == [
         [*law.clamp(-q, 9 - q)] for q in range(10)
     ]

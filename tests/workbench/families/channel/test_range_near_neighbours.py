@@ -51,7 +51,9 @@ def test_bound_privacy_and_loss_agree_with_plain_computations(
     are_neighbours = np.abs(positions[:, None] - positions) <= Fraction(sensitivity) // width
     outputs = np.linspace(0, high - low, 8 * cells + 1)
     losses = evaluate_loss(loss, outputs - positions[:, None] * float(width))
-    optimum = least_loss(losses, None, are_neighbours, {"epsilon": epsilon, "delta": delta})
+    optimum = least_loss(
+        losses, weights=None, near=are_neighbours, query={"epsilon": epsilon, "delta": delta}
+    )
     assert 0.9 * optimum - (float(width) / 8) ** 2 < design.bound <= optimum * (1 + 1e-7)
 
     # The law at an answer is a mixture of the rows of both ends of its cell.

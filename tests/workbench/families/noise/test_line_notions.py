@@ -82,31 +82,46 @@ def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
 def test_optima_equal_known_laws():
     """The optima are a closed form, the known optimum of an LP and the rounded Gaussian's loss."""
     b = math.exp(-0.7)
-    assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(
+    assert canonical_loss(points=[(0.7, 0.0)], loss=lambda k: k * k) == pytest.approx(
         2 * b / (1 - b) ** 2, rel=1e-12
     )
-    assert canonical_loss([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
-    assert rounded_gaussian_loss(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
-    assert discrete_gaussian_loss(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
+    assert canonical_loss(points=[(1.0, 1e-3)], loss=lambda k: k * k) == pytest.approx(
+        1.7739, abs=5e-5
+    )
+    assert rounded_gaussian_loss(mu=0.3, loss=lambda k: k * k) == pytest.approx(
+        1 / 0.09 + 1 / 12, rel=1e-9
+    )
+    assert discrete_gaussian_loss(variance=10.0, loss=lambda k: k * k) == pytest.approx(
+        10, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
 def test_relaxation_is_below_every_feasible_law(kind):
     """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
     ratio = math.exp(-0.5)
-    law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
+    law = IntegerLaw(
+        first=-1, weights=[Fraction(ratio), 1, Fraction(ratio)], period=1, ratio=Fraction(ratio)
+    )
     loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
     p, q, _ = law.compare_with_shift(1)
     total, pairs = float(law.total), [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
     if kind == POWER_CONE:
-        bound = Bound(POWER_CONE, 3.0, sum(a**3 * b**-2 for a, b in pairs) / total)
+        bound = Bound(POWER_CONE, level=3.0, limit=sum(a**3 * b**-2 for a, b in pairs) / total)
     elif kind == RELATIVE_ENTROPY:
-        bound = Bound(RELATIVE_ENTROPY, 1.0, sum(a * math.log(a / b) for a, b in pairs) / total)
+        bound = Bound(
+            RELATIVE_ENTROPY, level=1.0, limit=sum(a * math.log(a / b) for a, b in pairs) / total
+        )
     else:
-        bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
+        bound = Bound(HOCKEY_STICK, math.exp(0.5), limit=0.0)
     before = 0.0
     for size in (3, 8, 15):
-        program = LineProgram(1, size, [LineLoss.from_name("squared").value_at], [bound])
+        program = LineProgram(
+            sensitivity=1,
+            reach=size,
+            losses=[LineLoss.from_name("squared").value_at],
+            bounds=[bound],
+        )
         near = program.columns_of_law(
             np.array([float(mass / law.total) for mass in law.weights_between(-40, 40)])
         )
@@ -119,9 +134,15 @@ def test_relaxation_is_below_every_feasible_law(kind):
 
 def test_merged_outcomes_equal_those_of_the_exact_law():
     """P and Q of the open program are those of the exact law, with one outcome beyond the reach."""
-    law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
+    law = IntegerLaw(first=-3, weights=[1, 2, 3, 4, 3, 2, 1], period=2, ratio=Fraction(1, 4))
     total = float(law.total)
-    program = LineProgram(2, 3, [LineLoss.from_name("absolute").value_at], [], is_folded=False)
+    program = LineProgram(
+        sensitivity=2,
+        reach=3,
+        losses=[LineLoss.from_name("absolute").value_at],
+        bounds=[],
+        is_folded=False,
+    )
     x = np.array(
         [
             float(mass) / total
@@ -142,7 +163,9 @@ def test_merged_outcomes_equal_those_of_the_exact_law():
         left = float(law.weight_below(-3)), float(law.weight_below(-3 + shift))
         exact = np.array([*inside, right, left]) / total
         assert np.column_stack([first, row]) == pytest.approx(exact)
-    folded = LineProgram(2, 3, [LineLoss.from_name("absolute").value_at], [])
+    folded = LineProgram(
+        sensitivity=2, reach=3, losses=[LineLoss.from_name("absolute").value_at], bounds=[]
+    )
     half = np.append(x[5:11], x[11])
     for shift in range(2):
         pairs = np.column_stack([law[shift] for law in folded.comparisons.laws_at(half)])

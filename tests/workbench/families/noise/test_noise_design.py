@@ -282,7 +282,7 @@ def test_draws_of_real_noise_follow_the_density():
 
 
 def test_draws_reach_into_the_tails():
-    law = IntegerLaw(0, [1], 1, Fraction(1, 2))
+    law = IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(1, 2))
     drawn = wb.sample(wb.AdditiveIntegerNoise(wb.IntegerNoise(), law), 40_000, insecure_seed=3)
     eta = np.arange(-6, 7)
     expected = np.append(0.5 ** abs(eta) / 3, 1 - (0.5 ** abs(eta) / 3).sum())
@@ -293,9 +293,9 @@ def test_draws_reach_into_the_tails():
 @pytest.mark.parametrize(
     "law",
     [
-        IntegerLaw(-2, [1, 2, 5, 2, 1], 2, Fraction(1, 3)),
-        IntegerLaw(-3, [0, 0, 1, 1], 3, Fraction(3, 10)),
-        IntegerLaw(0, [1], 1, Fraction(1, 2)),
+        IntegerLaw(first=-2, weights=[1, 2, 5, 2, 1], period=2, ratio=Fraction(1, 3)),
+        IntegerLaw(first=-3, weights=[0, 0, 1, 1], period=3, ratio=Fraction(3, 10)),
+        IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(1, 2)),
     ],
 )
 def test_laws_with_tails_sum_to_one(law: IntegerLaw):
@@ -316,13 +316,14 @@ def test_laws_with_tails_sum_to_one(law: IntegerLaw):
 
 
 def test_noise_that_is_not_private_is_repaired():
-    rough = wb.AdditiveIntegerNoise(wb.IntegerNoise(), IntegerLaw(-1, [1, 4, 1]))
+    rough = wb.AdditiveIntegerNoise(wb.IntegerNoise(), IntegerLaw(first=-1, weights=[1, 4, 1]))
     proof = wb.certify(rough, "dp", 1, "0.1")
     assert proof.holds()
     pure = wb.certify(rough, "pure", 1)
     assert pure.privacy.pure_epsilon <= 1
     stairs = wb.AdditiveIntegerNoise(
-        wb.IntegerNoise(4), build_staircase_law(bound_inverse_exponential(Fraction(1)), 4, 2)
+        wb.IntegerNoise(4),
+        build_staircase_law(bound_inverse_exponential(Fraction(1)), reach=4, inner=2),
     )
     assert wb.audit(stairs, 1).holds(Claim.for_mechanism("pure", stairs, {"epsilon": 1}))
 

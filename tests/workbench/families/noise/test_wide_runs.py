@@ -21,7 +21,7 @@ def wide() -> wb.Design:
 
 
 def test_composition_is_proven_and_loss_beats_the_split_budget(wide: wb.Design):
-    assert bound_composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
+    assert bound_composed_delta(wide.mechanism, times=4, epsilon=Fraction(3)) <= Fraction(1, 1000)
     assert wide.details["composed"]["delta"] <= 1e-3
     assert wide.certificate is not None
     assert wide.certificate.composed.delta == wide.request.claim.delta
@@ -30,7 +30,11 @@ def test_composition_is_proven_and_loss_beats_the_split_budget(wide: wb.Design):
 
 def compute_staircase_loss() -> float:
     """Compute the loss of the staircase at ε = 3/4, whose ε adds up to 3 in 4 runs."""
-    return float(staircase_integers(bound_inverse_exponential(Fraction(3, 4)), 3, "squared")[0])
+    return float(
+        staircase_integers(
+            bound_inverse_exponential(Fraction(3, 4)), sensitivity=3, loss="squared"
+        )[0]
+    )
 
 
 def test_no_lower_bound_is_claimed(wide: wb.Design):

@@ -72,7 +72,7 @@ def test_worst_case_loss_equals_a_separate_program(n: int, sensitivity: int, los
     assert design.bound is not None
     assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
     power = 2 if loss == "squared" else 1
-    optimum = compute_least_worst_loss(n, sensitivity, 1, 0.1, power)
+    optimum = compute_least_worst_loss(n, sensitivity, epsilon=1, delta=0.1, power=power)
     assert design.objective == pytest.approx(optimum, rel=2e-4)
     # The noise of the program ends earlier, so its loss cannot be smaller.
     assert design.objective <= optimum * (1 + 1e-6)

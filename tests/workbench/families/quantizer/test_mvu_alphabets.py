@@ -40,18 +40,17 @@ def test_search_finds_and_certifies_known_alphabets(epsilon: str, least: float):
     points = np.linspace(-1, 1, 4)
     laws = design.mechanism.probabilities(points)
     error = (laws * (design.mechanism.outputs[None, :] - points[:, None]) ** 2).sum() / 4
-    assert error == pytest.approx(
-        design.objective, rel=1e-3
-    )  # At ε = 30 the repair changes it by a thousandth.
+    # At ε = 30 the repair changes it by a thousandth.
+    assert error == pytest.approx(design.objective, rel=1e-3)
 
 
 def test_bound_is_below_random_alphabets():
     points, rng = np.linspace(-1, 1, 5), np.random.default_rng(3)
     for epsilon, loss in ((0.7, "squared"), (3.0, "absolute"), (6.0, "squared"), (9.0, "0.4")):
-        problem = make_grid_problem(points, 6, loss)
+        problem = make_grid_problem(points, outputs=6, loss=loss)
         bound = compute_alphabet_bound(points, LawQuestion(Fraction(epsilon), loss=loss))
         assert bound > 0
-        for start in make_start_alphabets(6, epsilon, 5, 4):
+        for start in make_start_alphabets(m=6, epsilon=epsilon, inputs=5, starts=4):
             half = np.sort(np.abs(start[3:] * (1 + 0.2 * rng.random(3))))
             answer = problem.find_optimum(epsilon, np.concatenate([-half[::-1], half]))
             if answer is not None:

@@ -52,12 +52,13 @@ def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarra
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
 @pytest.mark.parametrize(
-    ("density", "loss"), [(uniform_density(), "absolute"), (normal_density(0.3, 0.4), "0.5")]
+    ("density", "loss"),
+    [(uniform_density(), "absolute"), (normal_density(mu=0.3, sigma=0.4), "0.5")],
 )
 def test_window_slopes_equal_difference_quotients(epsilon: float, density, loss: str):
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
     outputs = np.array(OUTPUTS[epsilon])
-    low = least_masses(outputs, epsilon, 0.1)
+    low = least_masses(outputs, epsilon, share=0.1)
     found, ratio = compute_window_objective(question, outputs, low), 1 + compute_odds(epsilon)
     mean, rises = compute_farthest_mean(ratio, outputs, low)
     assert mean == pytest.approx(0, abs=0.2)
@@ -79,9 +80,9 @@ def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
     outputs = np.array(OUTPUTS[epsilon])
     knots, errors = np.linspace(-1, 1, 41), []
     for _ in range(12):
-        answer = make_exact_problem(knots, 4, question, symmetric=False).find_optimum(
-            epsilon, outputs
-        )
+        answer = make_exact_problem(
+            knots, outputs=4, question=question, symmetric=False
+        ).find_optimum(epsilon, outputs)
         window = compute_window_objective(question, outputs, answer.laws.min(axis=0))
         assert window.value <= answer.value * (1 + 1e-9)
         errors.append(answer.value)
@@ -119,7 +120,7 @@ def test_a_third_output_reduces_the_error_of_randomized_response():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "density"), [("0.5", uniform_density()), ("2", normal_density(0.5, 0.3))]
+    ("epsilon", "density"), [("0.5", uniform_density()), ("2", normal_density(mu=0.5, sigma=0.3))]
 )
 def test_more_outputs_are_never_worse(epsilon: str, density):
     reached = []
@@ -170,9 +171,8 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
         m,
         reach=default_reach(float(epsilon)),
     ).quantizer
-    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (
-        1 + 1e-8
-    )  # The outputs have five decimals.
+    # The outputs have five decimals.
+    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-8)
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
         float(epsilon), abs=1e-6
     )
@@ -213,9 +213,9 @@ def test_bound_is_below_every_quantizer(loss: str):
     rng = np.random.default_rng(0)
     density = Density(
         "steps",
-        1.0,
-        lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2),
-        (-0.25, 0.5),
+        c=1.0,
+        shape=lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2),
+        breaks=(-0.25, 0.5),
     )
     for epsilon in (0.3, 6.0):
         reach, least = default_reach(epsilon), smallest_reach(epsilon)
@@ -240,7 +240,10 @@ def test_bound_by_two_inputs_is_below_the_error():
     bound = compute_output_bound(
         4,
         LawQuestion(
-            Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5)))
+            Fraction(25),
+            Density(
+                "samples", c=1.0, shape=np.zeros_like, breaks=(), atoms=((-0.5, 0.5), (0.5, 0.5))
+            ),
         ),
     )
     assert bound == pytest.approx(1 / (2 + compute_odds(25.0)), rel=1e-6)
@@ -252,11 +255,9 @@ def test_search_out_of_time_returns_its_outputs():
     found = optimise_bins(40, spent)
     assert len(found.quantizer.bins) == 2
     assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.notes)
-    whole = optimise_bins(
-        3, LawQuestion(Fraction(1)), knots=11
-    )  # Interrupted searches are not cached.
+    # Interrupted searches are not cached.
+    whole = optimise_bins(3, LawQuestion(Fraction(1)), knots=11)
     assert (len(whole.quantizer.bins), whole.notes) == (3, ())
-    again = optimise_bins(
-        3, replace(spent, options=LAW.options), knots=11
-    )  # Cached results need no time.
+    # Cached results need no time.
+    again = optimise_bins(3, replace(spent, options=LAW.options), knots=11)
     assert len(again.quantizer.bins) == 3

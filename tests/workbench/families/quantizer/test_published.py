@@ -25,7 +25,9 @@ X = (np.arange(2000) + 0.5) / 1000 - 1  # The inputs are in [-1, 1].
 def make_query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
     """Make the query of a value in [-1, 1]. With sensitivity 2 all values are neighbours."""
     question = RangeQuery("-1..1", sensitivity=sensitivity)
-    return Query(question=question, claim=Claim("dp", Fraction(epsilon), 0), aim=Aim(loss=loss))
+    return Query(
+        question=question, claim=Claim("dp", Fraction(epsilon), delta=0), aim=Aim(loss=loss)
+    )
 
 
 def list_density_steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:

@@ -154,7 +154,7 @@ def test_optm_supports_every_number_of_bins(m: int):
 
 
 def test_optm_bounds_the_error_under_an_asymmetric_density():
-    density = normal_density(0.5, 0.1)
+    density = normal_density(mu=0.5, sigma=0.1)
     bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
     optm = solve_optm(bins, LawQuestion(ONE, density))
     assert optm is not None
@@ -252,7 +252,9 @@ def test_optimised_bins_stay_below_an_error_and_within_the_reach(epsilon: str, e
 
 def test_the_value_of_a_search_over_outputs_is_the_optimum_at_its_outputs():
     problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
-    optimum = search_best_outputs(problem, 1.0, make_spread_starts(4, 1.0, 2))
+    optimum = search_best_outputs(
+        problem, epsilon=1.0, starts=make_spread_starts(m=4, epsilon=1.0, count=2)
+    )
     answer = problem.find_optimum(1.0, optimum.outputs)
     assert answer.value == pytest.approx(optimum.value, abs=1e-9)
 
@@ -260,7 +262,7 @@ def test_the_value_of_a_search_over_outputs_is_the_optimum_at_its_outputs():
 def test_a_search_within_the_inputs_finds_no_outputs():
     problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
     start = np.array([-0.3, -0.2, 0.2, 0.3])
-    assert search_best_outputs(problem, 1.0, [start], limit=1.0) is None
+    assert search_best_outputs(problem, epsilon=1.0, starts=[start], limit=1.0) is None
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
@@ -281,7 +283,7 @@ def test_a_limit_is_an_interval_whose_upper_end_a_quantizer_attains(epsilon: str
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_limit_is_below_the_optimum_on_a_fine_grid_of_outputs(epsilon: float):
     bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
-    problem = make_exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True)
+    problem = make_exact_problem(np.linspace(-1, 1, 21), outputs=24, question=LAW, symmetric=True)
     answer = problem.find_optimum(epsilon, bins)
     assert answer is not None
     assert compute_mae_limit(epsilon).lower <= answer.value
@@ -312,7 +314,7 @@ def test_largest_q_of_rqm_is_the_largest_private_hundredth(m: int, epsilon: str)
 
 def test_grid_limit_is_below_random_symmetric_alphabets():
     points = np.linspace(-1, 1, 5)
-    limit = solve_unlimited_outputs(points, 1.0, "squared")
+    limit = solve_unlimited_outputs(points, epsilon=1.0, loss="squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
     problem = make_grid_problem(points, 6)
     rng = np.random.default_rng(0)

@@ -56,9 +56,8 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
     answer = solve_optm_with_thinner_slices(outputs, LawQuestion(Fraction(1, 100)))
     assert answer is not None
     reach = float(outputs[-1])
-    assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (
-        1 + 1e-9
-    )  # This is randomized response with two outputs.
+    # This is randomized response with two outputs.
+    assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (1 + 1e-9)
     assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
 
 
