@@ -191,6 +191,7 @@ def _hessian(
 ) -> Vector:
     """Compute the second derivative of the barrier function, shape (k, k, m).
 
+    i and j are the labels of the bounds, x the columns (k, m), and tau the weight of the barrier.
     The argument w has the weighted second derivatives of the bounds in x_i, shape (bounds, m). A
     homogeneous term has the second derivative w (dx_i - r dx_j)² with r = x_i / x_j.
     """

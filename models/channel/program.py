@@ -243,7 +243,11 @@ class ChannelModel:
         exp_epsilon: Any,
         delta: Any,
     ) -> list[Any]:
-        """Return the privacy rows of neighbouring pairs, one block for each budget."""
+        """Return the privacy rows of neighbouring pairs, one block for each budget.
+
+        `cp` is the module cvxpy, `M` the matrix variable, and `exp_epsilon` has one e^ε for each
+        budget.
+        """
         m = self.outputs.size
         rows = []
         start = 0

@@ -287,7 +287,10 @@ class ModuloModel:
         delta: Any,
         shift_number: int,
     ) -> list[Any]:
-        """Return the privacy rows of one difference. `shifted_f` is f(eta + mu), `e` is e^eps."""
+        """Return the privacy rows of the difference mu with this number in `shifts`.
+
+        `cp` is the module cvxpy, `f` the PMF, `shifted_f` is f(eta + mu), and `e` is e^eps.
+        """
         label = "_".join(map(str, self.shifts[shift_number]))
         if not self.has_delta:
             return [f <= e * shifted_f]  # (14c)

@@ -141,9 +141,10 @@ def _linear_pmf(
     right: Staircase,
     delta: float,
 ) -> Vector:
-    """Compute the printed PMF (38), (41) between two flat regions, shape (n + 1,).
+    """Compute the printed PMF (38), (41) at a δ between two flat regions, shape (n + 1,).
 
-    One element of a group, the singleton, has a mass of its own. It stands behind this group.
+    `left` and `right` are the flat regions before and after this δ. One element of a group, the
+    singleton, has a mass of its own. It stands behind this group.
     """
     epsilon = grid.epsilon
     group = grid.rows - right.h + right.j

@@ -360,7 +360,10 @@ def _list_sign_polynomials(conditions: Sequence[Affine], x: Fraction) -> list[Po
 def _find_formulas(
     program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
 ) -> tuple[tuple[Formula, ...], Conditions]:
-    """Return the formulas for δ in an interval at a sample, and their conditions."""
+    """Return the formulas for δ in `deltas` at the sample x = e^ε, and their conditions.
+
+    `find_vertex` finds an optimal vertex of the program at x and one δ.
+    """
     first, last = deltas
     if first < last:
         return chain_formulas(_find_vertex_chain(program, x, deltas, find_vertex), deltas)
@@ -462,7 +465,7 @@ def _group_by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
 def _find_vertex_chain(
     program: ParametricProgram, x: Fraction, deltas: Interval, find_vertex: VertexFinder
 ) -> list[Vertex]:
-    """Return the vertices for δ in an interval at a sample, in increasing order of δ.
+    """Return the vertices for δ in `deltas` at the sample x = e^ε, in increasing order of δ.
 
     Vertices that were computed before are tried before the solver.
     """

@@ -156,7 +156,10 @@ def _ball_work(bits: int) -> int:
 
 
 def _first_bits(k: int, p_total: int, l: int, q_total: int) -> int:
-    """Return the bits of the first ball, enough to tell a probability from 0 and from 1."""
+    """Return the bits of the first ball around the vertex (k/p_total, l/q_total).
+
+    They are enough to tell k/p_total from 1 and l/q_total from 0.
+    """
     return _MIN_BALL_BITS + max(p_total // (p_total - k), q_total // l).bit_length()
 
 

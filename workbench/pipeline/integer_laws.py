@@ -224,7 +224,11 @@ def _check_audit_size(reach: int, values: float) -> None:
 def _make_fitted_law(
     law: IntegerLaw, symbol: str, value: float, reach: int, notion: str, budget: dict[str, Fraction]
 ) -> FittedLaw:
-    """Make a law with its claim, which uses group privacy for geometric noise at δ = 0."""
+    """Make a fitted law with its claim for shifts up to `reach` under a notion at a budget.
+
+    `value` is the fitted parameter, called `symbol` in reports. For geometric noise at δ = 0 the
+    claim is for shift 1 at ε/reach, and group privacy does the rest.
+    """
     span = reach
     if not get_notion(notion).has_delta and law.period == 1:
         span = 1

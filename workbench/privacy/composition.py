@@ -545,7 +545,11 @@ def _bound_largest_loss(runs: Runs) -> Interval | None:
 def _bound_delta(
     subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction
 ) -> Interval:
-    """Return a lower and an upper bound on δ at ε."""
+    """Return a lower and an upper bound on δ at ε for the runs of all subjects together.
+
+    `runs` has the dominating pair and the number of runs of each subject. `interval` is the
+    smallest step of the grids of privacy losses.
+    """
     if len(runs) == 1 and runs[0][1] == 1:  # One run is computed exactly.
         pair, _ = runs[0]
         exact_delta = ExpNumber.from_terms(*pair.violation_masses(epsilon), epsilon)
@@ -611,7 +615,7 @@ def _list_grid_steps(
 def _list_proof_steps(
     pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None
 ) -> list[Fraction]:
-    """List the steps of the grids on which designs and certificates are proven.
+    """List the steps of the grids on which `times` runs of a pair are proven (ε, δ)-private.
 
     For many runs the last step is that of a finer grid that can still be checked.
     """

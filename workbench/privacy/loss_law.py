@@ -149,6 +149,9 @@ class PrivacyLossLaw:
     def _trim(self, first: int, masses: Any, infinite: int, cut_runs: int) -> PrivacyLossLaw:
         """Return a law with these masses but without light tails.
 
+        `first` is the index of the first mass, `masses` a polynomial whose coefficients are the
+        masses, and `infinite` the mass at ∞. `cut_runs` is stored in the law.
+
         An upper law moves the lower tail up to the lowest remaining loss, and the upper tail to ∞.
         """
         from flint import fmpz_poly
@@ -277,7 +280,12 @@ class PrivacyLossLaw:
 def _place_on_grid(
     p: Fraction, q: Fraction, step: Fraction, bits: int, *, is_upper: bool, moves_down: bool
 ) -> list[Pair]:
-    """Place one atom on the grid. Returns one or two pairs (index, mass)."""
+    """Place one atom, the outcome with the masses p and q, on the grid of privacy losses.
+
+    Returns one or two pairs (index k of the grid point k * step, mass under P in units of 2^-bits).
+    The atom is split between its two neighbouring points unless `moves_down`. `is_upper` rounds
+    masses up.
+    """
     from flint import ctx
 
     if p == q:

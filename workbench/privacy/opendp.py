@@ -170,7 +170,11 @@ def _get_output_type(mechanism: Mechanism, max_distance: float) -> str:
 def _build_privacy_map(
     mechanism: Any, max_distance: float, measure: str, epsilon: Fraction | None
 ) -> Callable[[Any], Any]:
-    """Build the map from a distance of inputs to the privacy loss."""
+    """Build the map from a distance of inputs to the privacy loss of a mechanism.
+
+    Distances above `max_distance` count as this. `measure` names the privacy loss. For the measure
+    "approximate" the map returns (ε, δ) at the given ε, which is None for other measures.
+    """
 
     @lru_cache(maxsize=_MAX_CACHED_AUDITS)
     def audit_within(distance: Any) -> Privacy:

@@ -414,7 +414,10 @@ def _round_down(value: Fraction) -> str:
 
 
 def _compute_seal(key: bytes, booked_at: str, content: str, value: bytes | None) -> str:
-    """Return the HMAC of a row, which reveals a later change."""
+    """Return the HMAC of a row, which reveals a later change.
+
+    The row has the time `booked_at`, its `content` as text, and the published `value` or None.
+    """
     text = json.dumps([booked_at, content, None if value is None else value.hex()])
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 

@@ -129,9 +129,10 @@ class _LengthFunction:
 
 @lru_cache(maxsize=2048)
 def _compute_lengths(epsilon: float, code: Code, data: DataLaw, log_delta_bytes: bytes) -> Vector:
-    """Compute E[bits] at the log2 δ₀ with these bytes.
+    """Compute the mean length in bits at many log2 δ₀, for a code and a law of the data.
 
-    The lengths are cached, because searches for other budgets use the same grids.
+    `log_delta_bytes` are the bytes of the array of log2 δ₀, because a cache needs hashable keys. The
+    lengths are cached, because searches for other budgets use the same grids.
     """
     log_deltas = np.frombuffer(log_delta_bytes)
     batches = [log_deltas]

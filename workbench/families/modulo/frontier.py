@@ -211,7 +211,10 @@ def _list_traced_epsilons(
 def _trace_pieces(
     question: ModuloNoise, notion: str, epsilon: Fraction, values: Values
 ) -> list[Row]:
-    """Trace ρ* as a function of δ at one ε. Returns one row for each piece."""
+    """Trace ρ* as a function of δ at one ε. Returns one row for each piece.
+
+    `values` are the values of the frontier's options.
+    """
     loss = values["loss"]
     clock = time.perf_counter()
     with translate_errors():
@@ -288,7 +291,11 @@ def _list_law_pieces(question: ModuloNoise, epsilon: Fraction, loss: str) -> lis
 def _solve_levels(
     question: ModuloNoise, notion: str, epsilon: Fraction, values: Values, corners: tuple[Any, ...]
 ) -> list[Row]:
-    """Find the least δ at one ε for every error of the level curves. Returns one row for each."""
+    """Find the least δ at one ε for every error of the level curves. Returns one row for each.
+
+    `values` are the values of the frontier's options. `corners` are requests at the extreme
+    budgets, from which errors are chosen if the option `level` is None.
+    """
     rows = []
     options = {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
     levels = values["level"]

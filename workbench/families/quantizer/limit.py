@@ -298,7 +298,11 @@ def solve_unlimited_outputs(
 def _choose_last_output(
     points: Vector, epsilon: float, reach: float, has_squared_part: bool
 ) -> float:
-    """Choose the largest output that is generated."""
+    """Choose the largest output that is generated, at most `reach`.
+
+    It is a multiple of the least reach of the input points at ε. The multiple depends on whether
+    the loss has a squared part.
+    """
     least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
     factor = _GRID.last_squared if has_squared_part else _GRID.last_absolute
     return min(reach, factor * least_reach)
@@ -307,7 +311,7 @@ def _choose_last_output(
 def _make_first_outputs(
     points: Vector, epsilon: float, reach: float, has_squared_part: bool
 ) -> Vector:
-    """Make the outputs of the first LP."""
+    """Make the outputs of the first LP, symmetric around 0. See `_choose_last_output`."""
     c = float(np.abs(points).max())
     least_reach = smallest_reach(epsilon, c)
     last = _choose_last_output(points, epsilon, reach, has_squared_part)
@@ -321,7 +325,10 @@ def _make_first_outputs(
 def _make_output_grid(
     points: Vector, epsilon: float, reach: float, has_squared_part: bool
 ) -> Vector:
-    """Make the outputs that may be generated, in increasing order (k,)."""
+    """Make the outputs that may be generated, in increasing order (k,), symmetric around 0.
+
+    See `_choose_last_output` for the arguments.
+    """
     least_reach = smallest_reach(epsilon, float(np.abs(points).max()))
     last = _choose_last_output(points, epsilon, reach, has_squared_part)
     dense_end = min(last, _GRID.dense_reach * least_reach)

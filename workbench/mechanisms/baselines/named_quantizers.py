@@ -50,7 +50,7 @@ QUANTIZER_PARAMETERS = {
 
 
 def _build_biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer:
-    """Build biased quantization with the selection of RQM."""
+    """Build biased quantization: RQM's selection with q, then the exponential mechanism with β."""
     outputs = read_bins(bins, read_half_width(c))
     return BiasedQuantizer.from_selection(outputs, rqm_selection(len(outputs), q), beta, c=c)
 
@@ -58,7 +58,7 @@ def _build_biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer
 def _build_poisson_binomial(
     levels: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real
 ) -> NonAffine:
-    """Build the Poisson binomial mechanism, whose number of outputs is called m elsewhere."""
+    """Build the Poisson binomial mechanism with `levels` outputs, from θ or from ε."""
     return poisson_binomial(levels, theta=theta, epsilon=epsilon, c=c)
 
 
