@@ -53,7 +53,10 @@ def _explain_law(
     epsilon: float,
     is_proven: bool,
 ) -> str:
-    """Return the proof of a column-cut law, or the reason why it is only an upper bound."""
+    """Return the proof of a column-cut law, or the reason why it is only an upper bound.
+
+    `is_proven` says whether the chain bound equals the law.
+    """
     if is_proven and n <= 2 * mu_bar:
         return (
             "n <= 2μ̄, every ε and δ: noise values can only be cut off at the end, and the chain "

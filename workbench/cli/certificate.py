@@ -382,7 +382,11 @@ def _open_with_neighbours(
     pairs: str | None,
     directed: bool = False,
 ) -> tuple[FileContents, Mechanism]:
-    """Read a mechanism file, and return its contents and the mechanism with its neighbours."""
+    """Read a mechanism file, and return its contents and the mechanism with its neighbours.
+
+    The neighbours are those of the options --sizes, --shifts, --max-shift, --pairs and --directed,
+    as texts such as "3x3", "0,1;1,0" and "0-1,1-2".
+    """
     from workbench.data.groups import read_max_shift
     from workbench.privacy.loading import read_mechanism_file
 

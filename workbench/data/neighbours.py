@@ -335,7 +335,7 @@ def _read_matrix(
     index: PointIndex,
     is_directed: bool,
 ) -> Neighbours:
-    """Read a symmetric matrix of distances as the pairs whose distance is finite."""
+    """Read a symmetric matrix of distances of all inputs as the pairs whose distance is finite."""
     table = [list(row) for row in rows]
     entries = []
     for i, j in product(range(len(inputs)), repeat=2):

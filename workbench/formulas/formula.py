@@ -239,7 +239,11 @@ def _solve_patterns(
     time_limit: float | None,
     progress: Progress | None,
 ) -> Formula:
-    """Compute the formulas of the patterns of PDP at one ε. Raises InvalidRequest, NotProven."""
+    """Compute the formulas of the patterns of PDP at one ε. Raises InvalidRequest, NotProven.
+
+    `limits` is the interval of ε, which must be one number. `deltas` is the interval of δ; None is
+    0..1. The other arguments are those of `solve_formula`.
+    """
     if limits is None or limits[0] != limits[1]:
         rule = f"one number for {question.notion}, whose formulas are proven at one epsilon"
         must("epsilon", rule, "none" if limits is None else "..".join(map(str, limits)))

@@ -302,7 +302,10 @@ def _choose_log_axis(quantity: Quantity, points: pd.DataFrame) -> Quantity:
 def _list_panel_lines(
     rows: pd.DataFrame, x: str, y: str, series: Mapping[Any, Series], by: str
 ) -> list[Record]:
-    """Declare the lines of one panel: the limit, then the series in order."""
+    """Declare the lines of one panel: the limit, then the series in order.
+
+    `x` and `y` are columns of the rows. The keys of `series` are values of the column `by`.
+    """
     lines = _list_limits(rows[rows["curve"].eq("limit")], x)
     for key, line_style in series.items():
         lines += _list_lines(rows[rows[by] == key], x, y, line_style)

@@ -400,7 +400,11 @@ def _write_matrix_table(
     outputs: Sequence[Any],
     laws: Sequence[Distribution],
 ) -> Table | None:
-    """Write a table of one law a row."""
+    """Write a table with one law a row: its label, then its mass at every output.
+
+    The first cell of the head names the kind of table, the number of rows and the options. None if
+    the table is too large.
+    """
     if len(laws) * len(laws[0]) > _MAX_TABLE_CELLS:
         return None
     head = " | ".join([kind, f"rows {len(laws)}", *options])

@@ -128,7 +128,11 @@ class FileContents:
 def _channel_with_neighbours(
     channel: Channel, max_shift: Any, pairs: Iterable[Any] | None, is_directed: bool
 ) -> Channel:
-    """Return a channel with a neighbour relation. Raises InvalidRequest."""
+    """Return a channel with a neighbour relation. Raises InvalidRequest.
+
+    Neighbours are the `pairs` of row numbers, or answers that differ by at most `max_shift`; all if
+    both are None. `is_directed` protects one order of each pair.
+    """
     if pairs is not None and max_shift is not None:
         raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
     row_count = len(channel.rows)
@@ -151,7 +155,10 @@ def _noise_with_neighbours(
     max_shift: Any,
     is_directed: bool,
 ) -> Mechanism:
-    """Return noise on the integers, or modulo a given size. Raises InvalidRequest."""
+    """Return noise on the integers if `sizes` is None, otherwise modulo these sizes.
+
+    The other arguments are those of `ModuloNoise`. Raises InvalidRequest.
+    """
     if sizes is None:
         if max_shift is None or shifts is not None or is_directed:
             raise InvalidRequest(

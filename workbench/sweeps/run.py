@@ -82,7 +82,10 @@ def sweep(
 def _run_specification(
     spec: Spec, ledger: Ledger, jobs: int | None, cluster: str | None, progress: Progress
 ) -> SweepResult:
-    """Solve the missing points of a specification and store their answers."""
+    """Solve the points of a specification that are not in the ledger, and store their answers.
+
+    `jobs` is the number of processes, `cluster` the address of a scheduler that replaces them.
+    """
     clock = Deadline()
     ledger.record_specification(spec.text)
     known_keys = ledger.find_known_keys(spec.keys)

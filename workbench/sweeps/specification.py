@@ -241,7 +241,11 @@ def _read_axis(value: Any, key: str) -> list[Any]:
 def _make_chunks(
     family: Family, axes: Mapping[str, list[Any]], grid_index: int, lines: KeyLines
 ) -> Iterator[Chunk]:
-    """Yield the tasks of one grid. Raises InvalidRequest."""
+    """Yield the tasks of one grid. Raises InvalidRequest.
+
+    `axes` has the list of values of every option, and `grid_index` is the number of the grid in the
+    specification.
+    """
     hot = family.hot_option_names
     fixed_keys = [key for key in axes if key not in hot]
     path = list(_order_points([axes[key] for key in hot]))

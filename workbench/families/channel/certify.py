@@ -109,7 +109,10 @@ def _claim_reached_delta(claim: Claim, channel: Channel) -> Claim:
 def _make_record(
     request: ChannelRequest, channel: Channel, solution: Solution | None, origin: str
 ) -> Record:
-    """Return the fields of a certificate file that describe the design."""
+    """Return the fields of a certificate file that describe the design.
+
+    `solution` is None if no solver was called. `origin` is the route of the answer.
+    """
     question = request.question
     record: Record = {
         **request.CERTIFICATE_RECORD,

@@ -131,8 +131,8 @@ class _LengthFunction:
 def _compute_lengths(epsilon: float, code: Code, data: DataLaw, log_delta_bytes: bytes) -> Vector:
     """Compute the mean length in bits at many log2 δ₀, for a code and a law of the data.
 
-    `log_delta_bytes` are the bytes of the array of log2 δ₀, because a cache needs hashable keys. The
-    lengths are cached, because searches for other budgets use the same grids.
+    `log_delta_bytes` are the bytes of the array of log2 δ₀, because a cache needs hashable keys.
+    The lengths are cached, because searches for other budgets use the same grids.
     """
     log_deltas = np.frombuffer(log_delta_bytes)
     batches = [log_deltas]
@@ -263,6 +263,7 @@ def _round_to_ell(
 ) -> float | None:
     """Round log2 δ₀ to an ℓ that is a double and whose own exact mean length is at most `bits`.
 
+    The mean length is that of a code at ε, for a law of the data.
     Rounding to a double may increase the length by its last digits. None if no ℓ close by fits.
     """
     ell = max(float(ell_from_delta(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))

@@ -253,7 +253,10 @@ def _make_published_value(query: Query, question: RealNoise, entry: Published) -
 
 
 def _design_staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
-    """Design the staircase on the reals, which has no parameter except ε."""
+    """Design the staircase on the reals, which has no parameter except ε.
+
+    `evaluate_published` also passes the `name` and the `noise` of the law, which are not needed.
+    """
     return FAMILY.design_request(
         query.make_request(
             FAMILY,
