@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,25 +13,41 @@ import workbench as wb
 _MAX_BYTES = 60_000
 
 
-def _make_objects() -> dict[str, Any]:
-    """Return one object of every class that notebooks show with a picture, by name."""
-    channel = wb.design("channel", answers="0..20", max_shift=1, epsilon=1, delta="1e-5")
-    return {
-        "channel": channel,
-        "letters": wb.design(
-            "channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1
-        ),
-        "labels": wb.design("labels", labels="0..20", epsilon=4),
-        "laplace": wb.design("laplace", epsilon=1, bits=5),
-        "quantizer": wb.design("quantizer", bins="-3,-0.5,0.5,3", epsilon=1),
-        "frontier": wb.frontier(
-            wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp"
-        ),
-        "recommend": wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5"),
-        "risk": wb.risk(channel),
-        "runs": wb.compose(channel, 16, delta="1e-4"),
-        "profile": wb.profile(channel),
-    }
+@functools.cache
+def _make_channel() -> wb.Design:
+    """Return the channel that several objects describe."""
+    return wb.design("channel", answers="0..20", max_shift=1, epsilon=1, delta="1e-5")
+
+
+# A function for one object of every class that notebooks show with a picture, by name.
+MAKERS: dict[str, Callable[[], Any]] = {
+    "channel": _make_channel,
+    "letters": lambda: wb.design(
+        "channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1
+    ),
+    "labels": lambda: wb.design("labels", labels="0..20", epsilon=4),
+    "laplace": lambda: wb.design("laplace", epsilon=1, bits=5),
+    "quantizer": lambda: wb.design("quantizer", bins="-3,-0.5,0.5,3", epsilon=1),
+    "frontier": lambda: wb.frontier(
+        wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp"
+    ),
+    "recommend": lambda: wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5"),
+    "risk": lambda: wb.risk(_make_channel()),
+    "runs": lambda: wb.compose(_make_channel(), 16, delta="1e-4"),
+    "profile": lambda: wb.profile(_make_channel()),
+}
+# The other objects take up to a second each.
+FAST_NAMES = ("letters", "labels", "quantizer")
+NAMES = [
+    name if name in FAST_NAMES else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS
+]
+
+
+@functools.cache
+def make_page(name: str) -> str:
+    """Return the HTML that a notebook shows for an object."""
+    page: str = MAKERS[name]()._repr_html_()
+    return page
 
 
 def test_questions_and_verdicts_are_shown_in_one_line() -> None:
@@ -50,24 +68,19 @@ def test_questions_and_verdicts_are_shown_in_one_line() -> None:
     assert "clamped into 0..100" in questions[4]._repr_html_()
 
 
-@pytest.fixture(scope="module")
-def pages() -> dict[str, str]:
-    """Return the HTML that a notebook shows for each object, by name."""
-    return {name: shown._repr_html_() for name, shown in _make_objects().items()}
+@pytest.mark.parametrize("name", NAMES)
+def test_notebook_output_is_small_and_has_a_picture(name: str) -> None:
+    page = make_page(name)
+    assert len(page) <= _MAX_BYTES
+    assert "<svg" in page or "<img" in page
 
 
-def test_notebook_output_is_small_and_has_a_picture(pages: dict[str, str]) -> None:
-    sizes = {name: len(page) for name, page in pages.items()}
-    assert max(sizes.values()) <= _MAX_BYTES, sizes
-    assert all("<svg" in page or "<img" in page for page in pages.values())
-
-
-def test_nothing_is_wider_than_the_page(pages: dict[str, str]) -> None:
-    for page in pages.values():
-        assert page.startswith("<div style='max-width:820px'>")
-        assert page.count("<table") == page.count(
-            "<div style='overflow-x:auto;max-width:100%'><table"
-        )
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_wider_than_the_page(name: str) -> None:
+    page = make_page(name)
+    assert page.startswith("<div style='max-width:820px'>")
+    wide_table = "<div style='overflow-x:auto;max-width:100%'><table"
+    assert page.count("<table") == page.count(wide_table)
 
 
 def test_a_channel_has_the_names_of_its_query() -> None:
