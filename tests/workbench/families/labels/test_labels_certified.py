@@ -99,7 +99,7 @@ def test_a_saved_randomizer_is_sampled_by_the_value_of_the_label(capsys, tmp_pat
 
 def test_a_certificate_of_many_labels_has_one_row_for_every_bin(capsys, tmp_path: Path):
     path = tmp_path / "labels.json"
-    code, _, err = design_file(capsys, path, "--labels 0..1000 --epsilon 4")
+    code, _, err = design_file(capsys, path, "--labels 0..5000 --epsilon 4")
     assert code == 0, err
     certificate = wb.check(path)
     assert certificate.bias is None
