@@ -22,6 +22,7 @@ from workbench.papers.optm.common import (
     design_quantizer,
     get_printed_numbers,
     list_published_mechanisms,
+    simulate_quantizer,
 )
 from workbench.papers.optm.sgd import Training, load_mnist, train
 from workbench.papers.optm.tables import compute_standard_error
@@ -247,3 +248,14 @@ def test_mnist_is_read_or_refused_as_corrupt(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x09abc")
     with pytest.raises(CorruptFile, match="IDX"):
         load_mnist()
+
+
+def test_a_simulated_output_is_the_quantile_of_a_uniform_number():
+    """Inputs are on both sides of the inner outputs, at which the law jumps, and outside ±1."""
+    quantizer = rqm(["-2", "-1/2", "1/2", "2"], "0.4")
+    x = np.linspace(-1.2, 1.2, 2401).reshape(7, 343)
+    outputs = simulate_quantizer(quantizer, x, np.random.default_rng(0))
+    uniforms = np.random.default_rng(0).random(x.shape)
+    cumulative = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
+    expected_indices = (uniforms[..., None] >= cumulative).sum(axis=-1)
+    assert np.array_equal(outputs, quantizer.outputs[expected_indices])

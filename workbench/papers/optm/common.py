@@ -29,6 +29,7 @@ from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization_error import locate_inputs
 from workbench.models.quantizer.program import default_reach
 from workbench.papers.artifact import read_printed_numbers
 from workbench.papers.optm.authors import design_authors_optm
@@ -80,9 +81,17 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
     Returns:
         The outputs. Shape of x.
     """
-    cumulative_probabilities = np.cumsum(quantizer.probabilities(x, clip=True), axis=-1)[..., :-1]
+    knots = np.array([float(knot) for knot in quantizer.knots])
+    pieces, shares = locate_inputs(knots, np.clip(x, knots[0], knots[-1]))
     uniforms = rng.random(x.shape)
-    output_indices = (uniforms[..., None] >= cumulative_probabilities).sum(axis=-1)
+    # Between knots probabilities are affine, and so are their sums over the first outputs. The sums
+    # of the few end laws are therefore enough.
+    cumulative_laws = np.cumsum(quantizer.matrix, axis=1)
+    output_indices = np.zeros(x.shape, dtype=np.intp)
+    for sums in cumulative_laws.T[:-1]:
+        starts = sums[::2]
+        rises = sums[1::2] - starts
+        output_indices += uniforms >= starts[pieces] + shares * rises[pieces]
     return np.asarray(quantizer.outputs[output_indices])
 
 
