@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from workbench.exact.objects import Values
+from workbench.exact.objects import FloatPair, Record, Values
 from workbench.io.drawing import Drawing, draw_declared_figure, read_toml_resource
-from workbench.io.figures import COLOURS, DASHES, MARKERS
+from workbench.io.figures import COLOURS, DASHES, MARKERS, PAGE_INCHES
 from workbench.io.result import table_records
 from workbench.solvers.backend import list_backend_names
 
@@ -49,6 +49,8 @@ _EQUAL_SECONDS_RATIO = 2.0
 MIN_SECONDS = 1e-3
 # Smaller residuals and gaps are drawn at this value, because a logarithmic axis has no 0.
 _MIN_DRAWN_VALUE = 1e-17
+_MIN_FALSE_GAP = 1e-2  # An answer with a larger gap is false, and its status is shown beside it.
+_SCATTER_MARGIN = 0.05  # Share of the height and width of a panel that its points leave free.
 
 COLUMNS = (
     "instance",
@@ -290,10 +292,11 @@ def _assign_styles(table: pd.DataFrame) -> Values:
 
 
 def draw_scatter(table: pd.DataFrame) -> Figure:
-    """Draw three scatter plots: the seconds of each solver against those of HiGHS, the gap against
-    the residual, and the gap of certified losses against the gap of returned losses.
+    """Draw three rows of scatter plots, with one panel for each solver.
 
-    Without HiGHS among the solvers, the first solver replaces it.
+    The rows show the seconds of each solver against those of HiGHS, the gap against the residual,
+    and the gap of certified losses against the gap of returned losses. Grey points are those of the
+    other solvers. Without HiGHS among the solvers, the first solver replaces it.
 
     Args:
         table: rows of `workbench.comparison.run.run_suite`.
@@ -303,15 +306,74 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     if (ran["solver"] == "highs").any():
         reference = "highs"
     points = _make_scatter_points(ran, reference)
-    extents = [
-        points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")
+    declaration = FIGURES["scatter"]
+    # The order is that of the runs. Solvers without points have no panels, unless all have none.
+    has_points = ran["solver"].isin(points["solver"])
+    solvers = [*dict.fromkeys(ran["solver"][has_points | (not has_points.any())])]
+    panels = []
+    for kind, labels in declaration["kinds"].items():
+        rows = points[points["panel"] == kind]
+        texts = {name: label.format(reference=reference) for name, label in labels.items()}
+        for position, solver in enumerate(solvers):
+            panel = _declare_scatter_panel(kind, solver, rows, is_first=position == 0)
+            if position == 0:
+                panel["set"]["ylabel"] = texts["ylabel"]
+            if position == len(solvers) // 2:
+                panel["set"]["xlabel"] = texts["xlabel"]
+            if kind == next(iter(declaration["kinds"])):
+                panel["title"] = solver.replace(":", ":\n")
+            panels.append(panel)
+    figure = {
+        "columns": len(solvers),
+        "width": PAGE_INCHES,
+        "height": declaration["height"],
+        "panels": panels,
+    }
+    return draw_declared_figure(Drawing(figure), points)
+
+
+def _declare_scatter_panel(kind: str, solver: str, rows: pd.DataFrame, *, is_first: bool) -> Record:
+    """Declare the panel of a solver. `rows` are the points of all solvers of this kind.
+
+    is_first: whether the panel is the first one of its row.
+    """
+    is_own = rows["solver"] == solver
+    dots: Record = {"x": "x", "y": "y", "marker": "o", "linestyle": "none", "markersize": 2}
+    series: list[Record] = [
+        {**dots, "rows": rows[~is_own], "colour": "#cccccc", "markersize": 1.2},
+        {**dots, "rows": rows[is_own], "colour": 0, "alpha": 0.8},
     ]
-    ends = pd.concat(extents).rename("x").reset_index()
-    diagonals = {"ends": ends.assign(y=ends["x"])}
-    drawing = Drawing(FIGURES["scatter"], {}, _assign_styles(ran), diagonals)
-    figure = draw_declared_figure(drawing, points)
-    figure.axes[0].set_xlabel(f"seconds of {reference}")
-    return figure
+    properties: Record = {}
+    for name in ("x", "y"):
+        low, high = _find_decades(rows[name])
+        margin = (high / low) ** _SCATTER_MARGIN
+        properties[f"{name}scale"] = "log"
+        properties[f"{name}lim"] = (low / margin, high * margin)
+        properties[f"{name}ticks"] = [low, high]
+    # Panels of a row have the same axes, so only the first one shows the numbers of y.
+    if not is_first:
+        properties["yticklabels"] = []
+    if kind == "answers":
+        is_false = is_own & (rows["y"] > _MIN_FALSE_GAP)
+        # The text may reach into the next panel, which is no reason to move the panels apart.
+        text = {"kind": "text", "text": "“{status}”", "in_layout": False, "fontsize": 6}
+        series.append({**text, "rows": rows[is_false], "x": "x", "y": "y", "offset": [3, 3]})
+    else:
+        numbers = rows[["x", "y"]].to_numpy(float)
+        low = numbers.min(initial=1.0)
+        high = numbers.max(initial=1.0)
+        ends = pd.DataFrame({"x": [low, high], "y": [low, high]})
+        series.append({"rows": ends, "x": "x", "y": "y", "colour": "#999999", "linewidth": 0.8})
+    return {"series": series, "set": properties}
+
+
+def _find_decades(values: pd.Series[float]) -> FloatPair:
+    """Return the powers of ten around some values."""
+    if values.empty:
+        return 1.0, 10.0
+    low = math.floor(math.log10(values.min()))
+    high = math.ceil(math.log10(values.max()))
+    return 10.0**low, 10.0 ** max(high, low + 1)
 
 
 def _make_scatter_points(ran: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -337,7 +337,9 @@ class Formula:
         write_atomically(target, text.encode())
         return [target]
 
-    def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:
+    def plot(
+        self, path: str | Path | None = None, *, width: Width = None, title: str | None = None
+    ) -> Figure:
         """Draw the formula.
 
         The figure is the (ε, δ) plane with one region for each formula, or the optimum against ε
@@ -346,13 +348,14 @@ class Formula:
         Args:
             path: A file to write the figure to (.png, .svg or .pdf). Default: none.
             width: The width of the figure, see `Result.plot`.
+            title: The title of the figure. Default: the class of mechanisms and the loss.
 
         Raises:
             InvalidRequest: The suffix or the width is not supported.
             OSError: The file cannot be written.
         """
         epsilon = None if self.proven_epsilon is None else float(self.proven_epsilon)
-        figure = draw_formulas(self.what, self.pieces, epsilon)
+        figure = draw_formulas(title or self.what, self.pieces, epsilon)
         if path is not None:
             save_figure(figure, Path(path), width)
         return figure

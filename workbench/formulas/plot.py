@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.exact.objects import FloatPair, Record
 from workbench.formulas.text import LATEX
-from workbench.io.figures import COLOURS, apply_style_sheet, make_panels
+from workbench.io.figures import COLOURS, PAGE_INCHES, apply_style_sheet, make_panels
 from workbench.solvers.arrays import Vector
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ _DELTA_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)
 _MIN_EPSILON_END = 3.0
 _MAX_EPSILON_END = 20.0
 _EPSILON_END_FACTOR = 1.4
-_LEGEND_CHARACTER_INCHES = 0.045  # The width of a character of the legend.
-_MIN_FIGURE_INCHES = 4.6  # The height of a figure whose legend is short.
-_LEGEND_LINE_INCHES = 0.42  # The height of one formula in the legend.
-_AXIS_WIDTH_INCHES = 6.4  # The width of a figure without its legend.
-# A region whose width or height is below this share of the axis has no number.
+_LEGEND_POINTS = 7  # The size of the letters of the legend.
+_LEGEND_CHARACTER_INCHES = 0.04  # The width of a character of the legend.
+_LEGEND_HANDLE_INCHES = 0.7  # The width of the colour and the number of a formula in the legend.
+_LEGEND_LINE_INCHES = 0.31  # The height of one formula in the legend.
+_PLOT_INCHES = 4.2  # The height of a figure without its legend.
+# The number of a region whose width or height is below this share of the axis stands beside it.
 _MIN_LABELLED_SHARE = 0.025
-_FORMULAS_PER_COLUMN = 24  # A column of the legend has at most this many formulas.
+_LABEL_OFFSET_POINTS = 26  # The number beside a narrow region has this distance from it.
 _LINE_WIDTH = 2.2  # The width of a curve in points.
 
 
@@ -118,13 +119,11 @@ def _draw_over_delta(description: str, pieces: Sequence[Piece], epsilon: float) 
 
 
 def _make_axes(pieces: Sequence[Piece]) -> tuple[Figure, Axes, dict[str, int]]:
-    """Return a figure with space for the legend, its axis, and the number of every formula."""
+    """Return a figure with space for the legend below, its axis, and the formulas' numbers."""
     numbers = number_formulas(pieces)
-    longest_label = max(len(text) for text in numbers)
-    legend_width = _LEGEND_CHARACTER_INCHES * _count_legend_columns(numbers) * longest_label
-    legend_height = _LEGEND_LINE_INCHES * min(len(numbers), _FORMULAS_PER_COLUMN)
-    height = max(_MIN_FIGURE_INCHES, legend_height)
-    figure, (axis,) = make_panels(width=_AXIS_WIDTH_INCHES + legend_width, height=height)
+    row_count = math.ceil(len(numbers) / _count_legend_columns(numbers))
+    height = _PLOT_INCHES + _LEGEND_LINE_INCHES * row_count
+    figure, (axis,) = make_panels(width=PAGE_INCHES, height=height)
     return figure, axis, numbers
 
 
@@ -142,8 +141,10 @@ def number_formulas(pieces: Sequence[Piece]) -> dict[str, int]:
 
 
 def _count_legend_columns(numbers: Mapping[str, int]) -> int:
-    """Return the number of columns of the legend."""
-    return math.ceil(len(numbers) / _FORMULAS_PER_COLUMN)
+    """Return the number of columns of the legend that fit into the width of a page."""
+    longest_label = max(len(text) for text in numbers)
+    width = _LEGEND_CHARACTER_INCHES * longest_label + _LEGEND_HANDLE_INCHES
+    return min(len(numbers), max(1, int(PAGE_INCHES / width)))
 
 
 def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
@@ -192,6 +193,9 @@ def sample_values(value: Affine, epsilons: Vector, steps: int) -> Vector:
 def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
     """Draw a region of the plane, with the number of its formula where the region is highest.
 
+    The number of a narrow region stands beside it, with a line to the region.
+
+
     numbers: the number of each formula by its text.
     """
     lower, upper = (sample_values(end, epsilons, piece.steps) for end in piece.delta)
@@ -214,17 +218,25 @@ def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[st
     index = min(max(int(np.argmax(heights)), margin), len(epsilons) - 1 - margin)
     axis_width = axis.get_xlim()[1] - axis.get_xlim()[0]
     is_wide = epsilons[-1] - epsilons[0] > _MIN_LABELLED_SHARE * axis_width
-    if is_wide and heights[index] > _MIN_LABELLED_SHARE:
-        middle = (math.sqrt(max(lower[index], 0)) + heights[index] / 2) ** 2
-        axis.text(
-            epsilons[index],
-            middle,
-            f"{number}",
-            ha="center",
-            va="center",
-            weight="bold",
-            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
-        )
+    is_labelled_inside = is_wide and heights[index] > _MIN_LABELLED_SHARE
+    middle = (math.sqrt(max(lower[index], 0)) + heights[index] / 2) ** 2
+    offset = (0.0, 0.0)
+    arrow = None
+    if not is_labelled_inside:
+        # Narrow regions lie side by side, so the numbers beside them have different heights.
+        offset = (_LABEL_OFFSET_POINTS, (number % 3 - 1) * _LABEL_OFFSET_POINTS / 2)
+        arrow = {"arrowstyle": "-", "linewidth": 0.7}
+    axis.annotate(
+        f"{number}",
+        (epsilons[index], middle),
+        offset,
+        textcoords="offset points",
+        arrowprops=arrow,
+        ha="center",
+        va="center",
+        weight="bold",
+        bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
+    )
 
 
 def _draw_curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, int]) -> None:
@@ -265,15 +277,16 @@ def _draw_breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
 
 
 def _draw_legend(axis: Axes, numbers: Mapping[str, int]) -> None:
-    """Draw a legend with each formula once, in the order of their numbers."""
+    """Draw a legend below with each formula once, in the order of their numbers."""
     handles, labels = axis.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
-    axis.legend(
+    figure = axis.get_figure(root=True)
+    assert figure is not None
+    figure.legend(
         [*entries.values()],
         [*entries],
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
+        loc="outside lower center",
         frameon=False,
-        fontsize=8,
+        fontsize=_LEGEND_POINTS,
         ncols=_count_legend_columns(numbers),
     )

@@ -9,7 +9,8 @@ joined line of the columns epsilon and loss, for the rows whose runs are 1:
 A figure has the keys
 
     width, height          "column", "page" or inches; inches of a panel
-    columns, rows          numbers of columns and rows of the grid of panels
+    columns, rows          numbers of columns and rows of the grid of panels (default: one row, or
+                           as many rows as the columns need)
     by                     a column; each of its values makes one panel
     heading, legend        text above all panels; number of columns of a legend below all panels
     inside, inside_of      options of a legend inside panels; indices of these panels (default: all)
@@ -18,7 +19,8 @@ A figure has the keys
 and, for all panels or in an entry of `panels`,
 
     names                  template: label of each row on the x axis
-    title, where, set      template; condition on rows (`DataFrame.query`); properties of the axis
+    title, where, set      template; condition on rows (`DataFrame.query`); properties of the axis,
+                           where an end of a limit may be an expression of the rows
     scales                 {x or y = "log"}: logarithmic with plain numbers;
                            {x or y = [first, last]}: logarithmic between these numbers, with a
                            separate 0
@@ -41,8 +43,6 @@ and, for all panels or in an entry of `panels`,
     heat      numbers in a grid of the masses y    limits: columns with the range of the colours
     cells     masses over x and y by colour, up    mass: the column; until: the end of the last cell
               to the template value `most`
-    map       percentages `value` in a grid of     label: of the colours
-              x and y
     text      `text` beside each point, a template offset: in points
               of the row and its y as {value}
 
@@ -53,6 +53,9 @@ the series to the legend. A colour is an index of `COLOURS`, "by" for the next c
 "map:NAME" for the next colour of a colour map, or a colour of Matplotlib. A template is a text such
 as "ε = {epsilon}". It is filled from the first row (`text`, `names`: from each row) and from
 `Drawing.template_values`.
+
+A series with `printed = true` shows printed numbers of a paper. It is left out if the parameters of
+the figure differ from the paper's (`workbench.papers.parameters`).
 
 A new kind of series needs a method `draw_KIND` of `_Curve`, its keys in `_SERIES_KEYS`, and a row
 of the table above.
@@ -77,9 +80,7 @@ from workbench.io.figures import (
     SOLVER_MARKER_STYLE,
     WIDTH_INCHES,
     add_legend_below,
-    add_percent_colour_bar,
     apply_style_sheet,
-    draw_percent_map,
     draw_pmf_heat_map,
     make_panels,
     set_log_axis,
@@ -128,6 +129,7 @@ _SERIES_KEYS = {
     "text",
     "offset",
     "at",
+    "printed",
 }
 _COLOUR_MAP_STEPS = 10  # A colour map is divided into this many colours.
 _MIN_COLOURED_MASS = 1e-6  # A smaller positive probability gets the colour of this probability.
@@ -177,7 +179,7 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
     figure = drawing.figure
     panels = _list_panels(figure, table)
     columns = figure.get("columns", len(panels))
-    rows = figure.get("rows", 1)
+    rows = figure.get("rows", -(-len(panels) // columns))
     width = figure.get("width", "page" if columns > 1 else "column")
     if isinstance(width, str):
         width = WIDTH_INCHES[width]
@@ -233,9 +235,12 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
         set_wrapped_title(axis, _fill_template(spec["title"], table, values))
     properties = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):
+        limits = properties.get(name, ())
         # A single number is the lower end of the axis.
-        if np.ndim(properties.get(name, ())) == 0:
+        if np.ndim(limits) == 0:
             getattr(axis, f"set_{name}")(properties.pop(name), None)
+        elif any(isinstance(limit, str) for limit in limits):
+            properties[name] = [table.eval(str(limit)) for limit in limits]
     axis.set(**properties)
     for name, column in spec.get("ticks", {}).items():
         axis.set(**{f"{name}ticks": np.unique(table[column])})
@@ -365,7 +370,7 @@ class _Curve:
             if key not in _SERIES_KEYS:
                 style[key] = tuple(value) if isinstance(value, list) else value
         if style.get("marker") == "by":
-            style["marker"] = MARKERS[self.look["at"]]
+            style["marker"] = MARKERS[self.look["at"] % len(MARKERS)]
         if "label" in style:
             style["label"] = _fill_template(style["label"], self.table, self.template_values)
         marker_style = {}
@@ -458,18 +463,13 @@ class _Curve:
         self.axis.grid(False)
         self.axis.figure.colorbar(image, ax=self.axis, label="probability of the cell")
 
-    def draw_map(self) -> None:
-        """Draw percentages in a grid of x and y."""
-        look = self.look
-        table = self.table.assign(percent=self.values(look["value"]))
-        image = draw_percent_map(self.axis, table, (look["x"], look["y"]), "percent")
-        add_percent_colour_bar(image, [self.axis], look["label"])
-
     def draw_text(self) -> None:
         """Draw a text beside each point."""
         style = self.style_without("label")
         offset = self.look.get("offset", (0, 0))
         for row, place in enumerate(zip(self.x, self.y, strict=True)):
+            if not np.isfinite(place[1]):
+                continue
             values = {**(self.template_values or {}), "value": place[1]}
             text = _fill_template(self.look["text"], self.table, values, row)
             self.axis.annotate(text, place, offset, textcoords="offset points", **style)

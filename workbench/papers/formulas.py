@@ -363,12 +363,13 @@ def summarise_verdicts(table: pd.DataFrame) -> Row:
 
 def _make_map(full: bool) -> Artifact:
     """Make the map of the formulas of a count."""
-    arguments = read_declaration("formulas")["map"]["arguments"]
+    declaration = read_declaration("formulas")["map"]
+    arguments = declaration["arguments"]
     solved_formula = formula("channel", max_shift=1, **arguments)
     table = solved_formula.to_frame()
 
     def draw(_: pd.DataFrame) -> Any:
-        return solved_formula.plot()
+        return solved_formula.plot(title=declaration["plot_title"])
 
     return make_artifact("formulas", "map", table, draw=draw, count=len(solved_formula.pieces))
 

@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, MARKERS, PAGE_INCHES, SCREEN_INCHES, SOLVER_MARKER_STYLE
+from workbench.io.figures import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    PAGE_INCHES,
+    SCREEN_INCHES,
+    SOLVER_MARKER_STYLE,
+)
 from workbench.io.result import Plots
 from workbench.notions import get_notion
 from workbench.notions.dp import DeltaNotion
@@ -499,12 +506,48 @@ def draw_by_name(
     return draw_panels(points, x_quantity, y_quantity, series, title, by="name")
 
 
+def _join_single_curves(
+    points: pd.DataFrame, series: AllSeries
+) -> tuple[pd.DataFrame, dict[str, Series]]:
+    """Move the curve of each budget with only one mechanism into the first panel with several.
+
+    A panel with one line says less than the line beside the others. Without a panel of several
+    mechanisms, nothing changes.
+
+    Args:
+        points: Rows of a frontier with the column "budget", which divides the panels.
+        series: Style of each mechanism, by name.
+
+    Returns:
+        The rows and the styles, in which a moved curve has a name of its own.
+    """
+    mechanisms_by_budget = points.groupby("budget", sort=False)["mechanism"].unique()
+    crowded = [budget for budget, names in mechanisms_by_budget.items() if len(names) > 1]
+    joined_series = {**series}
+    if not crowded:
+        return points, joined_series
+    for k, (budget, names) in enumerate(mechanisms_by_budget.items()):
+        if len(names) > 1 or names[0] not in series:
+            continue
+        style = series[names[0]]
+        joined_name = f"{style.label}, {budget}"
+        dash = DASHES[1 + k % (len(DASHES) - 1)]
+        joined_series[joined_name] = replace(style, label=joined_name, dash=dash)
+        is_moved = points["budget"] == budget
+        points = points.assign(
+            mechanism=points["mechanism"].mask(is_moved, joined_name),
+            budget=points["budget"].mask(is_moved, crowded[0]),
+        )
+    return points, joined_series
+
+
 def make_budget_plots(
     table: pd.DataFrame, name: str, series: AllSeries, title: str, loss_label: str
 ) -> Plots:
     """Make the plots of a frontier whose budgets are pairs (ε, δ).
 
-        error_epsilon         expected loss of every mechanism against ε; one panel for each δ
+        error_epsilon         expected loss of every mechanism against ε; one panel for each δ, if
+                              it has several mechanisms
         error_epsilon_delta   expected loss of the design against ε; one line for each δ
         error_delta           expected loss of the design against δ, with pieces; a line for each ε
         level_curves          minimal δ against ε; one line for each limit of the expected loss
@@ -542,14 +585,17 @@ def make_budget_plots(
     drawn_epsilons = designs["epsilon"]
     if len(designs_with_pieces):
         drawn_epsilons = designs_with_pieces["epsilon"]
+    drawn_points = points[points["delta"].isin(thin_values(points["delta"], _MAX_COLUMNS))]
+    all_series = add_baseline_series(series, points)
+    drawn_points, all_series = _join_single_curves(drawn_points, all_series)
     is_curve = rows["mechanism"].eq(name) & rows["curve"].isin(("point", "piece"))
     return {
         "error_epsilon": partial(
             draw_panels,
-            points[points["delta"].isin(thin_values(points["delta"], _MAX_COLUMNS))],
+            drawn_points,
             epsilon,
             log_loss,
-            add_baseline_series(series, points),
+            all_series,
             title,
             panel=Quantity("budget", "{}"),
         ),

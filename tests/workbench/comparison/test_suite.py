@@ -22,6 +22,7 @@ from workbench.comparison.report import (
     SHIFT_SECONDS,
     compute_profile,
     compute_shifted_mean,
+    draw_scatter,
     recommend_by_kind,
     summarise_runs,
 )
@@ -421,3 +422,20 @@ def test_a_solver_that_is_not_installed_is_reported_and_not_ranked(monkeypatch):
     assert summarise_runs(result.to_frame(), 20.0)["solver"].tolist() == ["highs"]
     with pytest.raises(wb.InvalidRequest, match="installed"):
         wb.compare("small", "ortools:glop", instances="noise-lp-n8", time_limit=20.0)
+
+
+def test_a_scatter_plot_has_a_column_of_panels_for_each_solver() -> None:
+    """One solver has no residuals, and one answers with a false status."""
+    runs = []
+    for solver, seconds, gap in (("highs", 1.0, 1e-9), ("scs", 3.0, 0.5), ("glop", 2.0, None)):
+        run = (solver, "unbounded", True, seconds, 1e-8, gap, gap)
+        runs += [("a", *run), ("b", *run)]
+    columns = "instance solver status solved seconds residual gap_to_best certified_gap"
+    figure = draw_scatter(pd.DataFrame(runs, columns=columns.split()))
+    assert len(figure.axes) == 9
+    assert [axis.get_title() for axis in figure.axes[:3]] == ["highs", "scs", "glop"]
+    own_points = [len(axis.lines[1].get_xdata()) for axis in figure.axes]
+    assert own_points == [0, 2, 2, 2, 2, 0, 2, 2, 0]
+    texts = [[text.get_text() for text in axis.texts] for axis in figure.axes[3:6]]
+    assert texts == [[], ["“unbounded”"] * 2, []]
+    assert figure.axes[1].get_xlim() == figure.axes[0].get_xlim()

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from workbench.cli.commands import app
+from workbench.formulas.plot import number_formulas
 from workbench.solvers.exact.parametric import ParametricProgram
 
 COUNTS = wb.FiniteQuery("0..3", max_shift=1)
@@ -234,12 +235,21 @@ def test_labels_and_quantizers_agree_with_designs() -> None:
 
 def test_the_legend_of_a_figure_has_every_formula_once() -> None:
     formula = wb.formula(COUNTS, loss="absolute", delta="0..1")
-    (axis,) = formula.plot().axes
-    legend = axis.get_legend()
-    assert legend is not None
+    figure = formula.plot(title="counts")
+    (axis,) = figure.axes
+    (legend,) = figure.legends
     labels = {text.get_text() for text in legend.get_texts()}
     assert len(labels) == len({piece.to_text() for piece in formula.pieces})
     assert axis.get_ylabel() == "δ"
+    assert axis.get_title() == "counts"
+
+
+def test_every_region_of_a_map_has_the_number_of_its_formula() -> None:
+    formula = wb.formula(COUNTS, loss="absolute", delta="0..1")
+    (axis,) = formula.plot().axes
+    numbers = [int(text.get_text()) for text in axis.texts if text.get_text().isdecimal()]
+    assert len(numbers) == len(formula.pieces)
+    assert set(numbers) == set(number_formulas(formula.pieces).values())
 
 
 def test_a_figure_labels_its_breakpoints() -> None:

@@ -120,7 +120,9 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
     levels = table[table["curve"] == "level"]
     bit_series = make_value_series(points.get("bits", ()), "{:g} bits", max_count=7)
     ell_series = make_value_series(levels.get("ell", ()), "ℓ = {:g}", max_count=7)
+    ends = ""
     if len(points):
+        ends = _describe_ends(points)
         points = points[points["decoder_epsilon"].fillna(0) < _MAX_PLOTTED_EPSILON]
     return {
         "decoder_epsilon": partial(
@@ -129,7 +131,7 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
             Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
             Quantity("decoder_epsilon", "ℓε of the decoder", True),
             bit_series,
-            f"{title}:\nleast decoder ε within a bit budget",
+            f"{title}:\nleast decoder ε within a bit budget{ends}",
             by="bits",
         ),
         "error_epsilon": partial(
@@ -151,3 +153,14 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
             by="ell",
         ),
     }
+
+
+def _describe_ends(points: pd.DataFrame) -> str:
+    """Return a line about the curves that end early, because no ℓ is within the bits."""
+    unreachable = points[points["decoder_epsilon"].isna()]
+    parts = []
+    for bits, rows in unreachable.groupby("bits"):
+        parts.append(f"{bits:g} bits from ε = {rows['epsilon'].min():.3g} on")
+    if not parts:
+        return ""
+    return f"\nNo ℓ reaches {', '.join(parts)}"

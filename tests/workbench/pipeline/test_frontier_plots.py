@@ -1,0 +1,59 @@
+"""Test which curves the plots of a frontier have."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from workbench.families.laplace.frontier import _describe_ends
+from workbench.pipeline.frontier_plots import Series, make_budget_plots
+
+SERIES = {"ours": Series("our design", 0), "theirs": Series("their noise", 1, "--")}
+
+
+def make_rows(budgets: dict[float, list[str]]) -> pd.DataFrame:
+    """Return two points of every mechanism at every δ. `budgets` has the mechanisms by δ."""
+    rows = []
+    for delta, names in budgets.items():
+        for name in names:
+            curve = "point" if name == "ours" else "baseline"
+            rows += [
+                (curve, name, "dp", epsilon, delta, 3.0 - epsilon, 0.0) for epsilon in (1.0, 2.0)
+            ]
+    columns = ["curve", "mechanism", "notion", "epsilon", "delta", "objective", "bound"]
+    return pd.DataFrame(rows, columns=columns).assign(status="optimal")
+
+
+def draw_errors(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
+    """Return the title and the labels of every panel of the plot against ε."""
+    figure = make_budget_plots(table, "ours", SERIES, "title", "loss")["error_epsilon"]()
+    assert figure is not None
+    panels = []
+    for axis in figure.axes:
+        labels = axis.get_legend_handles_labels()[1]
+        panels.append((axis.get_title(), [text for text in labels if "band" not in text]))
+    return panels
+
+
+def test_a_budget_with_one_mechanism_is_drawn_beside_the_others() -> None:
+    table = make_rows({0.0: ["ours", "theirs"], 0.01: ["ours"], 0.1: ["ours"]})
+    assert draw_errors(table) == [
+        (
+            "DP, δ = 0",
+            ["our design", "their noise", "our design, DP, δ = 0.01", "our design, DP, δ = 0.1"],
+        )
+    ]
+
+
+@pytest.mark.parametrize("names", [["ours"], ["ours", "theirs"]])
+def test_budgets_with_the_same_mechanisms_have_a_panel_each(names: list[str]) -> None:
+    panels = draw_errors(make_rows({0.0: names, 0.01: names}))
+    assert [title for title, _ in panels] == ["DP, δ = 0", "DP, δ = 0.01"]
+
+
+def test_the_title_says_where_no_message_is_short_enough() -> None:
+    table = pd.DataFrame(
+        {"bits": [3, 3, 3, 4], "epsilon": [1, 2, 4, 4], "decoder_epsilon": [2.0, None, None, 8.0]}
+    )
+    assert _describe_ends(table) == "\nNo ℓ reaches 3 bits from ε = 2 on"
+    assert _describe_ends(table[table["bits"] == 4]) == ""
