@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import typer
 
 from workbench.cli.console import Report, err, make_table, result_stream, run_with_progress
 from workbench.cli.output_paths import check_output_folder
+from workbench.errors import must
+from workbench.exact.objects import Record
 
 _GROUP_COLUMNS = (
     "solver",
@@ -26,6 +29,7 @@ _GROUP_CAPTION = (
     "exactly private: solver answers that are private at the requested budget, in exact arithmetic."
 )
 _PROGRAM_COLUMNS = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
+_ARTIFACT_COLUMNS = ("paper", "artifact", "parameter", "type", "default", "meaning")
 # Progress is printed for one program in this many.
 _PROGRAMS_PER_MESSAGE = 10
 
@@ -69,24 +73,47 @@ def _describe_disagreement(row: Any) -> str:
     return f"{row['solver']} on {row['question']} {' '.join(options)}: {reason}"
 
 
-def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any) -> Report:
+def reproduce_papers(
+    *,
+    results: Path | None,
+    format: list[str] | None,
+    assignments: list[str] | None,
+    only_lists: bool,
+    papers: list[str] | None,
+    only: list[str] | None,
+    **options: Any,
+) -> Report:
     """Reproduce the figures and tables of the papers, and compare the printed numbers with the
     recomputed ones.
 
     Args:
         results: Folder for the results.
         format: Additional formats.
-        options: Further keyword arguments of `workbench.papers.reproduce.reproduce`: papers,
-            artifacts and processes.
+        assignments: Parameters of the artifacts as NAME=VALUE.
+        only_lists: Whether to list the artifacts with their parameters, and recompute nothing.
+        papers: Names of papers.
+        only: Names of figures and tables, errata or claims.
+        options: Further keyword arguments of `workbench.papers.reproduce.reproduce`: full, jobs
+            and dpi.
     """
-    from workbench.papers.reproduce import reproduce
+    from workbench.papers.reproduce import RESULTS_FOLDER, reproduce
 
-    check_output_folder(results, "out")
+    if only_lists:
+        return _list_artifacts(papers, only)
+    parameters = _read_assignments(assignments or ())
+    if parameters and results is None:
+        rule = "given with --set: results/ keeps the parameters of the papers"
+        must("out", rule, "none")
+    folder = results or RESULTS_FOLDER
+    check_output_folder(folder, "out")
     result = reproduce(
+        papers,
+        only,
+        folder,
         **options,
-        results=results,
         formats=format or (),
         progress=lambda done, total, line: err.print(line),
+        **parameters,
     )
     surprises = [row for row in result if row["surprising"]]
 
@@ -96,19 +123,45 @@ def reproduce_papers(*, results: Path, format: list[str] | None, **options: Any)
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
             yield f"unexpected: {row['place']}, {row['what']}: {difference}"
         if not result.is_interrupted:
-            gallery = results / "README.md"
+            gallery = folder / "README.md"
             yield (
                 f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG, SVG "
                 "and PDF beside it."
             )
 
     values = {
-        "results": str(results),
+        "results": str(folder),
         "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
         "interrupted": result.is_interrupted,
     }
     interruption = result.describe_interruption("artifacts are finished; these are kept.")
     return Report(values, parts=list_parts(), stop_message=interruption)
+
+
+def _read_assignments(texts: Iterable[str]) -> Record:
+    """Return the values of --set by name. Raises InvalidRequest."""
+    from workbench.papers.reproduce import reproduce
+
+    parameters: Record = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value.strip():
+            must("set", "NAME=VALUE, such as n=16", repr(text))
+        if name.strip() in inspect.signature(reproduce).parameters:
+            must("set", "NAME=VALUE with a parameter that --list shows", repr(text))
+        parameters[name.strip()] = value.strip()
+    return parameters
+
+
+def _list_artifacts(papers: Any, only: Any) -> Report:
+    """Return the table of the artifacts and their parameters."""
+    from workbench.papers.reproduce import list_artifacts
+
+    rows = list_artifacts(papers, only)
+    cells = [[row[name] for name in _ARTIFACT_COLUMNS] for row in rows]
+    caption = "Change a parameter with --only ARTIFACT --set PARAMETER=VALUE --out FOLDER."
+    table = make_table("Figures and tables", _ARTIFACT_COLUMNS, cells, caption=caption)
+    return Report({"artifacts": rows}, [table])
 
 
 def doctor(*, json: bool) -> None:

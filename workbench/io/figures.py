@@ -610,7 +610,7 @@ def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
     write_atomically(path, render_figure(figure, form, width))
 
 
-def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
+def render_figure(figure: Figure, form: str, width: Width = None, dpi: int | None = None) -> bytes:
     """Render a figure. Equal figures have equal bytes (no dates, fixed ids).
 
     Args:
@@ -618,6 +618,7 @@ def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
         form: "png", "svg" or "pdf".
         width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt.
             None for the width as drawn.
+        dpi: Dots per inch of a PNG file. None for those of the style sheet.
 
     Raises:
         InvalidRequest: The figure does not fit into the width.
@@ -631,9 +632,12 @@ def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
         metadata = {"Software": None}
     elif form == "pdf":
         metadata = {"CreationDate": None}
+    resolution: Record = {}
+    if dpi is not None and form == "png":
+        resolution = {"dpi": dpi}
     buffer = BytesIO()
     with _MATPLOTLIB_LOCK, mpl.rc_context(_load_style()):
-        figure.savefig(buffer, format=form, metadata=metadata)
+        figure.savefig(buffer, format=form, metadata=metadata, **resolution)
     content = buffer.getvalue()
     if form == "svg":
         # Matplotlib writes trailing blanks, which are removed.

@@ -11,6 +11,7 @@ compared with our numbers and never used to compute them.
     [<artifact>]               title, caption, and either `function` (a function that makes the
                                artifact) or `rows` (parts of its table, see `_compute_part`)
     [<artifact>.figure]        the figure, see `workbench.io.drawing`
+    [parameters]               what a reader may change, see `workbench.papers.parameters`
     [errata.<name>]            an erratum, see `check_errata`
     [claims.<name>]            how a sentence of the paper is judged, see `workbench.papers.claims`
 
@@ -51,6 +52,13 @@ from workbench.io.drawing import Drawing, read_toml_resource
 from workbench.io.figures import WIDTH_INCHES, render_figure
 from workbench.io.files import PICTURE_FORMATS
 from workbench.io.result import Row, encode_tex_table
+from workbench.papers.parameters import (
+    Parameter,
+    describe_changes,
+    fill_parameters,
+    format_parameter,
+    list_parameters,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,6 +190,8 @@ class Artifact:
             which it converges on every machine. Default: SIGNIFICANT_DIGITS.
         measured: Whether the table has measurements of one run on one machine (seconds,
             residuals), whose small numbers are not noise.
+        changes: The parameters that differ from the defaults, by name. Empty for the paper's
+            artifact.
     """
 
     name: str
@@ -192,6 +202,7 @@ class Artifact:
     comparisons: Sequence[Comparison] = ()
     digits: Mapping[str, int] = field(default_factory=dict)
     measured: bool = False
+    changes: Values = field(default_factory=dict)
 
     def rounded_table(self) -> pd.DataFrame:
         """Return the table as it is written and drawn, with every float rounded."""
@@ -205,11 +216,14 @@ class Artifact:
         table.attrs = self.table.attrs
         return table
 
-    def build_files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
+    def build_files(
+        self, formats: Collection[str] = (), dpi: int | None = None
+    ) -> dict[str, bytes]:
         """Return the contents of the files of the artifact by name.
 
         Args:
             formats: Names of FORMATS to write besides CSV, JSON and the pictures.
+            dpi: Dots per inch of the PNG file. None: those of the style sheet.
 
         Returns:
             File name -> content.
@@ -223,12 +237,15 @@ class Artifact:
             "figure": self.draw is not None,
             "comparisons": [comparison.to_record() for comparison in self.comparisons],
         }
+        if self.changes:
+            record["parameters"] = {**self.changes}
         contents = {"csv": csv_text.encode(), "json": encode_json(record)}
         if "tex" in formats:
             contents["tex"] = encode_tex_table(table, self.title)
         if self.draw:
             figure = self.draw(table)
-            contents |= {suffix: render_figure(figure, suffix) for suffix in PICTURE_FORMATS}
+            for suffix in PICTURE_FORMATS:
+                contents[suffix] = render_figure(figure, suffix, dpi=dpi)
         files = {f"{self.name}.{suffix}": content for suffix, content in contents.items()}
         for name in formats:
             if name in WIDTH_INCHES and self.draw:
@@ -262,6 +279,7 @@ def make_artifact(
     *,
     draw: Callable[[pd.DataFrame], Figure] | None = None,
     further: Mapping[str, pd.DataFrame] | None = None,
+    full_values: Values | None = None,
     **values: Any,
 ) -> Artifact:
     """Make an artifact with the title, caption, digits and figure of its declaration.
@@ -273,49 +291,118 @@ def make_artifact(
         comparisons: Comparisons besides the declared ones.
         draw: Draws the table if no figure is declared.
         further: Further tables that the figure draws, by name.
+        full_values: The values that --full has instead of the defaults of parameters. They are
+            named in the caption, and are no change.
         values: Texts and numbers for the placeholders of title, caption and figure, such as n for
             "{n}". They are added to the declared `values`, and replace those of the same name.
+            Parameters of the artifact that differ from their defaults are among them. The artifact
+            then has no printed numbers, and its caption has no `findings`.
     """
     declaration = read_declaration(paper)
     entry = declaration[name]
-    template_values = {}
+    parameters = list_parameters(declaration, name)
+    changes: Record = {}
+    template_values: Record = {}
+    for key, parameter in parameters.items():
+        value = values.get(key, parameter.default)
+        if value != parameter.default:
+            changes[key] = value
+        elif full_values:
+            value = full_values.get(key, value)
+        template_values[key] = format_parameter(value) if isinstance(value, list) else value
     for key, value in entry.get("values", {}).items():
         template_values[key] = _evaluate_caption_value(value, table)
-    template_values |= values
-    if "figure" in entry:
-        styles = declaration.get("styles", {})
-        draw = Drawing(entry["figure"], template_values, styles, further or {})
+    template_values |= {key: value for key, value in values.items() if key not in parameters}
+
+    title = entry["title"]
+    caption = [entry["caption"], entry.get("findings", "")]
+    figure = entry.get("figure")
+    if changes:
+        title = f"{title}, with other parameters"
+        caption = [entry["caption"], _escape_braces(describe_changes(changes, parameters))]
+        comparisons = ()
+    else:
+        comparisons = [*_make_declared_comparisons(paper, name, table), *comparisons]
+    if figure is not None:
+        if changes:
+            figure = _remove_printed_marks(figure)
+        draw = Drawing(figure, template_values, declaration.get("styles", {}), further or {})
     return Artifact(
         name=name,
-        title=entry["title"].format(**template_values),
+        title=title.format(**template_values),
         table=table,
         draw=draw,
-        caption=entry["caption"].format(**template_values),
-        comparisons=[*_make_declared_comparisons(paper, name, table), *comparisons],
+        caption=" ".join(filter(None, caption)).format(**template_values),
+        comparisons=comparisons,
         digits=entry.get("digits", {}),
         measured=entry.get("measured", False),
+        changes=changes,
     )
 
 
-def select_arguments(part: Values, full: bool) -> Record:
+def _escape_braces(text: str) -> str:
+    """Return a text that `str.format` leaves unchanged."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _remove_printed_marks(figure: Values) -> Record:
+    """Return a declared figure without printed numbers and without the limits of its axes.
+
+    The limits are chosen for the default parameters. A lower end alone (ylim = 0) is kept, and so
+    are limits that are expressions.
+    """
+    kept: Record = {}
+    for key, value in figure.items():
+        if key == "panels":
+            kept[key] = [_remove_printed_marks(panel) for panel in value]
+        elif key == "series":
+            kept[key] = [series for series in value if not series.get("printed")]
+        elif key == "set":
+            kept[key] = {
+                name: limits for name, limits in value.items() if not _is_fixed_limit(name, limits)
+            }
+        else:
+            kept[key] = value
+    return kept
+
+
+def _is_fixed_limit(name: str, limits: Any) -> bool:
+    """Return whether a property of an axis is a pair of numbers that limit it."""
+    return (
+        name in ("xlim", "ylim")
+        and isinstance(limits, list)
+        and not any(isinstance(limit, str) for limit in limits)
+    )
+
+
+def select_arguments(part: Values, full: bool, changes: Values | None = None) -> Record:
     """Return the declared arguments of a function.
 
     Args:
         part: A table of a declared file with `arguments`, and `full_arguments` that replace some of
             them if `full` is true.
         full: Whether everything is recomputed (--full).
+        changes: The changed parameters by name. They also apply if `full` is true.
 
     Returns:
         The keyword arguments by name.
     """
     arguments = {**part.get("arguments", {})}
     if full:
-        arguments |= part.get("full_arguments", {})
+        changed_texts = {f"${name}" for name in changes or ()}
+        for key, value in part.get("full_arguments", {}).items():
+            if arguments.get(key) not in changed_texts:
+                arguments[key] = value
     return arguments
 
 
 def compute_declared_table(
-    paper: str, name: str, functions: Values, full: bool = False, partial_file: Path | None = None
+    paper: str,
+    name: str,
+    functions: Values,
+    full: bool = False,
+    partial_file: Path | None = None,
+    changes: Values | None = None,
 ) -> pd.DataFrame:
     """Compute the table of an artifact from its declared parts, one part after the other.
 
@@ -330,32 +417,49 @@ def compute_declared_table(
         full: Whether everything is recomputed (--full).
         partial_file: A file that stores the rows of each part, so that an interrupted computation
             can continue. None: rows are not stored.
+        changes: The parameters that differ from the defaults, by name. If there are any, printed
+            columns are omitted.
 
     Returns:
         The rows of all parts, with the columns of the entry.
     """
     entry = read_declaration(paper)[name]
+    parameter_values = {**entry.get("parameters", {}), **(changes or {})}
     rows_by_key: Record = {}
     if partial_file is not None and partial_file.exists():
         rows_by_key = dict(_read_partial_rows(partial_file.read_text("utf-8")))
 
     tables = []
-    for part in entry["rows"]:
+    for declared_part in entry["rows"]:
+        arguments = select_arguments(declared_part, full, changes)
+        part = fill_parameters({**declared_part, "arguments": arguments}, parameter_values)
+        part["constants"] = _fill_constants(part.get("constants", {}), parameter_values)
         grid = part.get("grid", {})
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
-            key = json.dumps([part["function"], select_arguments(part, full), point])
+            key = json.dumps([part["function"], part["arguments"], point])
             if key not in rows_by_key:
-                rows_by_key[key] = _compute_part(part, functions, full, point).to_dict("records")
+                rows_by_key[key] = _compute_part(part, functions, point).to_dict("records")
                 if partial_file is not None:
                     _append_partial_rows(partial_file, key, rows_by_key[key])
             tables.append(pd.DataFrame(rows_by_key[key]))
 
     table = pd.concat(tables, ignore_index=True).reindex(columns=entry.get("columns"))
+    if changes:
+        return table
     printed_columns = {}
     for column, place in entry.get("printed_columns", {}).items():
         printed_columns[column] = np.ravel(_find_printed_number(paper, place))
     return table.assign(**printed_columns)
+
+
+def _fill_constants(constants: Values, parameter_values: Values) -> Record:
+    """Return the constant columns of a part, whose texts are templates of the parameters."""
+    texts = {name: format_parameter(value) for name, value in parameter_values.items()}
+    filled: Record = {}
+    for column, constant in constants.items():
+        filled[column] = constant.format(**texts) if isinstance(constant, str) else constant
+    return filled
 
 
 def _append_partial_rows(file: Path, key: str, rows: list[Row]) -> None:
@@ -374,16 +478,16 @@ def _read_partial_rows(text: str) -> Iterator[tuple[str, list[Row]]]:
                 yield key, rows
 
 
-def _compute_part(part: Values, functions: Values, full: bool, point: Values) -> pd.DataFrame:
+def _compute_part(part: Values, functions: Values, point: Values) -> pd.DataFrame:
     """Compute the rows of one part of a table at one point of its grid.
 
     The entries of a part are `function` (the name of the function), `arguments` and
-    `full_arguments` (its keyword arguments), `grid` (further arguments, in all combinations, which
-    become columns too), `derived` (columns that are expressions of the others), and `constants`
-    (columns with one value).
+    `full_arguments` (its keyword arguments; the latter are already merged into the former), `grid`
+    (further arguments, in all combinations, which become columns too), `derived` (columns that are
+    expressions of the others), and `constants` (columns with one value).
     """
     function = functions[part["function"]]
-    rows = pd.DataFrame(function(**select_arguments(part, full), **point)).assign(**point)
+    rows = pd.DataFrame(function(**part["arguments"], **point)).assign(**point)
     derived_columns: Row = {}
     for column, expression in part.get("derived", {}).items():
         derived_columns[column] = rows.eval(expression)
@@ -531,6 +635,8 @@ class Paper:
             last. Their further arguments are the folder of the results and all papers.
         file: The name of its declared file and of its printed file, without suffix.
         functions: The functions that the declared file names, by name.
+        parameters: Artifact name -> its parameters by name. `artifacts[name]` takes their values as
+            keyword arguments.
     """
 
     name: str
@@ -549,6 +655,7 @@ class Paper:
     reads_results: Collection[str] = ()
     file: str = ""
     functions: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
 
     @property
     def requires_full(self) -> bool:
@@ -561,8 +668,10 @@ def build_declared_paper(file: str, *namespaces: Record) -> Paper:
 
     Every table of the file with a title and a caption is an artifact. If it has `rows`, its table
     is computed from them, and the function named by `details` returns further arguments of
-    `make_artifact` (comparisons, template values). Otherwise the function named by `function`
-    makes the artifact. Default: the function with the name of the artifact.
+    `make_artifact` (tables, template values). The function named by `compared_by` returns the
+    comparisons, and is only called with the default parameters. Otherwise the function named by
+    `function` makes the artifact, and its parameters are keyword arguments. Default: the function
+    with the name of the artifact.
 
     Args:
         file: The name of the declared file.
@@ -571,19 +680,27 @@ def build_declared_paper(file: str, *namespaces: Record) -> Paper:
     """
     declaration = read_declaration(file)
     functions = ChainMap(*namespaces)
-    artifacts = {}
+    artifacts: dict[str, ArtifactFunction] = {}
+    parameters = {}
     for name, entry in declaration.items():
         if not entry.keys() >= {"title", "caption"}:
             continue
+        parameters[name] = list_parameters(declaration, name)
         if "rows" in entry:
             artifacts[name] = _make_artifact_function(file, name, functions)
         else:
-            artifacts[name] = functions[entry.get("function", name)]
+            function = functions[entry.get("function", name)]
+            artifacts[name] = partial(function, **entry.get("parameters", {}))
     errata = None
     if "errata" in declaration:
         errata = partial(check_errata, file, functions)
     return Paper(
-        **declaration["paper"], artifacts=artifacts, errata=errata, file=file, functions=functions
+        **declaration["paper"],
+        artifacts=artifacts,
+        errata=errata,
+        file=file,
+        functions=functions,
+        parameters=parameters,
     )
 
 
@@ -591,18 +708,36 @@ def _make_artifact_function(file: str, name: str, functions: Values) -> Artifact
     """Return the function that makes an artifact with declared rows."""
     entry = read_declaration(file)[name]
 
-    def make(full: bool, partial_file: Path | None = None) -> Artifact:
-        table = compute_declared_table(file, name, functions, full, partial_file)
+    def make(full: bool, partial_file: Path | None = None, **changes: Any) -> Artifact:
+        table = compute_declared_table(file, name, functions, full, partial_file, changes)
         details: Record = {}
         if "details" in entry:
-            details = functions[entry["details"]](table)
-        declared_values = entry.get("values", {})
-        # Captions name parameters, such as "{n}", so arguments of the first part are values too.
-        arguments = select_arguments(entry["rows"][0], full)
-        values = {key: value for key, value in arguments.items() if key not in declared_values}
-        return make_artifact(file, name, table, **values | details)
+            details |= functions[entry["details"]](table)
+        if "compared_by" in entry and not changes:
+            details |= functions[entry["compared_by"]](table)
+        # Captions name arguments of the first part, such as "{repeats}".
+        arguments = select_arguments(entry["rows"][0], full, changes)
+        known_names = {*entry.get("values", {}), *entry.get("parameters", {})}
+        values = {key: value for key, value in arguments.items() if key not in known_names}
+        full_values: Record = {}
+        if full:
+            full_values = _list_full_values(entry["rows"])
+        return make_artifact(
+            file, name, table, full_values=full_values, **values | details | changes
+        )
 
     return make
+
+
+def _list_full_values(parts: Sequence[Values]) -> Record:
+    """Return the values that --full has instead of the defaults of parameters, by name."""
+    full_values = {}
+    for part in parts:
+        for key, value in part.get("full_arguments", {}).items():
+            text = str(part.get("arguments", {}).get(key))
+            if text.startswith("$"):
+                full_values[text[1:]] = value
+    return full_values
 
 
 def read_declaration(paper: str) -> Record:

@@ -3,22 +3,29 @@
 Each artifact is written as soon as it is done, completely or not at all, so an interrupted run
 keeps the finished ones. Its files are results/<paper>/<artifact>.csv, .png, .svg, .pdf and .json
 (caption and comparisons). The gallery results/README.md is assembled from the JSON files.
+
+Parameters of an artifact may be changed (`workbench.papers.parameters`). The folder results/ keeps
+the papers' parameters, so changed artifacts are written into another folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, must
+from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, draw_declared_figure
 from workbench.io.extras import EXTRAS, install_command, is_importable, require_extra
-from workbench.io.result import Progress, Result, ignore_progress
+from workbench.io.result import Progress, Result, Row, ignore_progress
 from workbench.papers import PAPERS, load_paper
-from workbench.papers.artifact import FORMATS, Paper, read_declaration
+from workbench.papers.artifact import FORMATS, Artifact, Paper, read_declaration
 from workbench.papers.gallery import summarise_agreement, write_gallery
+from workbench.papers.parameters import format_parameter, read_parameters
 from workbench.papers.steps import COMPARISON_COLUMNS, ERRATA, Reproduction
 from workbench.pipeline.option import integer_reader
 from workbench.solvers.search import Deadline
@@ -32,16 +39,69 @@ if TYPE_CHECKING:
 SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])
 
 
+RESULTS_FOLDER = Path("results")  # The folder of the results with the papers' parameters.
+_MIN_DPI = 20  # A PNG file with fewer dots per inch is refused, because its text is unreadable.
+_MAX_DPI = 2400  # A PNG file with more dots per inch is refused, because it would fill the memory.
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ReproductionResult(Result):
+    """The printed numbers beside ours, and the recomputed figures and tables.
+
+    If one figure or table was recomputed, `frame` is its table and `figure` its figure.
+
+    Attributes:
+        artifacts: The finished artifacts by (paper, artifact).
+    """
+
+    artifacts: Mapping[tuple[str, str], Artifact] = field(default_factory=dict)
+
+    @property
+    def artifact(self) -> Artifact:
+        """Return the only recomputed artifact.
+
+        Raises:
+            InvalidRequest: There are several, or none.
+        """
+        if len(self.artifacts) != 1:
+            names = ", ".join(" ".join(key) for key in self.artifacts) or "none"
+            must("only", "one figure or table; the attribute artifacts has all", names)
+        (artifact,) = self.artifacts.values()
+        return artifact
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Return the table of the only recomputed artifact.
+
+        Raises:
+            InvalidRequest: There are several artifacts, or none.
+        """
+        return self.artifact.rounded_table()
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure of the only recomputed artifact, drawn by Matplotlib.
+
+        Raises:
+            InvalidRequest: There are several artifacts or none, or the artifact is a table.
+        """
+        if self.artifact.draw is None:
+            must("only", "the name of a figure", f"{self.artifact.name}, a table")
+        return self.artifact.draw(self.frame)
+
+
 def reproduce(
     papers: str | Iterable[str] | None = None,
     only: str | Sequence[str] | None = None,
-    results: str | Path = Path("results"),
+    results: str | Path | None = None,
     *,
     full: bool = False,
     jobs: int | None = None,
     formats: Collection[str] = (),
+    dpi: int | None = None,
     progress: Progress = ignore_progress,
-) -> Result:
+    **parameters: Any,
+) -> ReproductionResult:
     """Recompute figures and tables of the papers and write them (`workbench reproduce`).
 
     The gallery is written as well.
@@ -51,47 +111,67 @@ def reproduce(
         >>> [row["what"] for row in numbers if row["surprising"]]         # doctest: +SKIP
         []
 
+    Parameters of a figure can be changed. Its printed numbers are then neither compared nor drawn,
+    and files are only written if `results` is given:
+
+        >>> wider = wb.reproduce("modulo-noise", only="fig10", n=16)      # doctest: +SKIP
+        >>> wider.frame["eta"].max(), type(wider.figure).__name__         # doctest: +SKIP
+        (16, 'Figure')
+
     Args:
         papers: Names of papers. Default: all.
         only: Names of artifacts, each of one of the papers, or "errata" for the errata of the
             papers. Default: all.
-        results: The folder of the results.
+        results: The folder of the results. Default: "results", or none if a parameter is changed.
         full: Whether to recompute the artifacts that take longer than minutes too.
         jobs: The number of processes. Default: the number of cores. It does not change the files.
         formats: Formats to write besides CSV, PNG, SVG and PDF: "tex" (tables for LaTeX with
             booktabs), "column" and "page" (PDF figures 3.3 and 7 inches wide).
+        dpi: Dots per inch of PNG files, 20 to 2400. Default: 200.
         progress: Called with (number of finished artifacts, number of artifacts, a line of text)
             when an artifact starts, every half minute, and when it is done.
+        **parameters: Values of parameters of the artifacts, such as n=16. All artifacts must have
+            them. `list_artifacts` and `workbench reproduce --list` list them.
 
     Returns:
         One row for every printed number: paper, artifact, what, place, printed, ours, difference,
         tolerance, verdict, surprising (the verdict is not the expected one), remark. After Ctrl-C,
-        the rows of the finished artifacts, whose files are written.
+        the rows of the finished artifacts, whose files are written. The attributes `artifacts`,
+        `frame` and `figure` have the recomputed tables and figures.
 
     Raises:
-        InvalidRequest: A name is unknown (raised before anything is computed).
+        InvalidRequest: A name or a parameter is unknown or wrong, or changed parameters would
+            replace results with the papers' parameters (raised before anything is computed).
         NotInstalled: A named artifact needs an extra (raised before anything is computed).
         WorkbenchError: An artifact cannot be computed.
     """
     if jobs is not None:
         integer_reader(1, 1024)(jobs, "jobs")
+    if dpi is not None:
+        dpi = integer_reader(_MIN_DPI, _MAX_DPI)(dpi, "dpi")
     for name in formats:
         InvalidRequest.check_choice(FORMATS, "format", name)
     selected_papers = _select_papers(papers, full)
     artifact_names = [only] if isinstance(only, str) else only
     selected_artifacts = _select_artifacts(selected_papers, artifact_names, full)
+    changes = _read_changes(selected_artifacts, parameters)
     artifacts, notes = _drop_uninstalled(selected_artifacts, are_named=bool(artifact_names))
+    folder = None if results is None else Path(results)
+    if folder is None and not changes:
+        folder = RESULTS_FOLDER
+    if folder is not None:
+        _check_stored_parameters(folder, changes)
 
     clock = Deadline()
     for note in notes:
         progress(0, len(artifacts), note)
     wanted_steps = [*artifacts]
-    if artifact_names is None or ERRATA in artifact_names:
+    if (artifact_names is None and not changes) or ERRATA in (artifact_names or ()):
         wanted_steps += [(paper, ERRATA) for paper in selected_papers if paper.errata]
         # The sort is stable: the errata of a paper follow its artifacts.
         wanted_steps.sort(key=lambda pair: selected_papers.index(pair[0]))
 
-    run = Reproduction(wanted_steps, Path(results), full, progress, formats)
+    run = Reproduction(wanted_steps, folder, full, progress, formats, dpi, changes)
     done_count = len(artifacts)
     try:
         run.run(jobs or count_cores())
@@ -100,14 +180,19 @@ def reproduce(
         done_count = min(len(run.rows_by_artifact), len(artifacts) - 1)
     finally:
         # The finished artifacts are in the gallery even if a later one failed.
-        if Path(results).is_dir():
-            write_gallery(Path(results))
+        if folder is not None and folder.is_dir():
+            write_gallery(folder)
 
     sentences = [*notes]
     if run.rows:
         sentences.insert(0, f"{summarise_agreement(run.rows)}.")
     sentences += [f"{paper}: {summary}." for paper, summary in run.errata_summaries.items()]
-    return Result(
+    if changes:
+        names = ", ".join(f"{paper} {name}" for paper, name in changes)
+        sentences.insert(
+            0, f"Other parameters than in the paper, so no printed number is compared: {names}."
+        )
+    return ReproductionResult(
         title="Printed numbers beside ours",
         rows=run.rows,
         name="printed_numbers",
@@ -117,7 +202,73 @@ def reproduce(
         total=len(artifacts),
         seconds=clock.elapsed_seconds,
         sentences=tuple(sentences),
+        artifacts=run.artifacts,
     )
+
+
+def list_artifacts(
+    papers: str | Iterable[str] | None = None, only: str | Sequence[str] | None = None
+) -> list[Row]:
+    """Return the figures and tables of papers with their parameters.
+
+    Args:
+        papers: Names of papers. Default: all.
+        only: Names of artifacts, each of one of the papers. Default: all.
+
+    Returns:
+        One row for each parameter: paper, artifact, title, parameter, type, default, meaning. An
+        artifact without parameters has one row, in which the last four are empty.
+
+    Raises:
+        InvalidRequest: A name is unknown.
+    """
+    selected_papers = _select_papers(papers, full=True)
+    artifact_names = [only] if isinstance(only, str) else only
+    rows: list[Row] = []
+    for paper, name in _select_artifacts(selected_papers, artifact_names, full=True):
+        owner: Row = {"paper": paper.name, "artifact": name}
+        empty: Row = dict.fromkeys(("parameter", "type", "default", "meaning"), "")
+        parameters = paper.parameters.get(name, {}).values()
+        for parameter in parameters:
+            cells: Row = {
+                "parameter": parameter.name,
+                "type": parameter.type,
+                "default": format_parameter(parameter.default),
+                "meaning": parameter.meaning,
+            }
+            rows.append(owner | cells)
+        if not parameters:
+            rows.append(owner | empty)
+    return rows
+
+
+def _read_changes(
+    artifacts: Sequence[tuple[Paper, str]], given: Values
+) -> dict[tuple[str, str], Record]:
+    """Return the parameters that differ from the defaults, by (paper, artifact) and name.
+
+    Raises InvalidRequest if an artifact does not have a parameter, or a value is wrong.
+    """
+    changes = {}
+    if given:
+        for paper, name in artifacts:
+            parameters = paper.parameters.get(name, {})
+            changed_values = read_parameters(parameters, given, f"{paper.name} {name}")
+            if changed_values:
+                changes[paper.name, name] = changed_values
+    return changes
+
+
+def _check_stored_parameters(folder: Path, changes: Iterable[tuple[str, str]]) -> None:
+    """Refuse to replace artifacts with the papers' parameters by changed ones.
+
+    Raises InvalidRequest.
+    """
+    for paper, name in changes:
+        file = folder / paper / f"{name}.json"
+        if file.exists() and "parameters" not in json.loads(file.read_text("utf-8")):
+            rule = f"a folder without the {name} of {paper} with the paper's parameters"
+            must("out", rule, str(folder))
 
 
 def _select_papers(names: str | Iterable[str] | None, full: bool) -> list[Paper]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workbench.errors import WorkbenchError
+from workbench.exact.objects import Values
 from workbench.io.files import write_atomically
 from workbench.io.result import Progress, Row
 from workbench.papers import PAPERS, load_paper
@@ -70,6 +71,7 @@ class Outcome:
         files: File name -> content.
         rows: One row for every printed number that is compared. Errata have none.
         summary: How many errata are shown. Empty for artifacts.
+        artifact: The artifact. None for errata.
     """
 
     paper: str
@@ -77,6 +79,7 @@ class Outcome:
     seconds: float
     files: Mapping[str, bytes]
     rows: Sequence[Row] = ()
+    artifact: Artifact | None = None
     summary: str = ""
 
 
@@ -120,21 +123,27 @@ class Reproduction:
 
     Attributes:
         wanted: (paper, name of an artifact or ERRATA) in order.
-        results: The folder of the results.
+        results: The folder of the results. None: no file is written.
         full: Whether everything is recomputed (--full).
         progress: Called with (number of finished artifacts, number of artifacts, a line of text).
         formats: Names of `FORMATS` to write besides the default.
+        dpi: Dots per inch of PNG files. None: those of the style sheet.
+        changes: The parameters that differ from the defaults, by (paper, artifact) and name.
         rows_by_artifact: The rows of the finished artifacts by (paper, artifact).
         errata_summaries: How many errata are shown, by paper.
+        artifacts: The finished artifacts by (paper, artifact).
     """
 
     wanted: Sequence[tuple[Paper, str]]
-    results: Path
+    results: Path | None
     full: bool
     progress: Progress
     formats: Collection[str] = ()
+    dpi: int | None = None
+    changes: Mapping[tuple[str, str], Values] = field(default_factory=dict)
     rows_by_artifact: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
     errata_summaries: dict[str, str] = field(default_factory=dict)
+    artifacts: dict[tuple[str, str], Artifact] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
@@ -171,7 +180,10 @@ class Reproduction:
         """Run steps on processes and store their outcomes. Raises WorkbenchError."""
         from workbench.sweeps.workers import run_on_processes
 
-        tasks = [(step, self.results, self.full, self.formats) for step in steps]
+        tasks = []
+        for step in steps:
+            changes = {name: self.changes.get((step.paper, name), {}) for name in step.names}
+            tasks.append(_Task(step, self.results, self.full, self.formats, self.dpi, changes))
         waiting = list(steps)
 
         def describe_running() -> str:
@@ -198,9 +210,10 @@ class Reproduction:
         """Write the files of an artifact and report that it is done."""
         paper = outcome.paper
         name = outcome.name
-        for file, content in outcome.files.items():
-            write_atomically(self.results / paper / file, content)
-        _partial_rows_file(self.results, paper, name).unlink(missing_ok=True)
+        if self.results is not None:
+            for file, content in outcome.files.items():
+                write_atomically(self.results / paper / file, content)
+            _partial_rows_file(self.results, paper, name).unlink(missing_ok=True)
         if name == ERRATA:
             self._report(f"{paper}: {outcome.summary}")
             self.errata_summaries[paper] = outcome.summary
@@ -211,6 +224,8 @@ class Reproduction:
             line += f", {agreeing} of {len(outcome.rows)} printed numbers agree"
         self._report(line)
         self.rows_by_artifact[paper, name] = outcome.rows
+        if outcome.artifact is not None:
+            self.artifacts[paper, name] = outcome.artifact
 
     @property
     def _position(self) -> str:
@@ -228,16 +243,31 @@ def _partial_rows_file(results: Path, paper: str, name: str) -> Path:
     return results / paper / f"{name}.partial.jsonl"
 
 
-def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcome]:
-    """Compute the artifacts of a step, or check the errata. This function runs in a worker.
+class _Task(NamedTuple):
+    """A step and how it is computed, which is sent to a worker.
 
-    A task is a tuple, so that it can be sent to the worker: the step, the folder of the results,
-    whether everything is recomputed, and the formats.
+    Attributes:
+        step: The step.
+        results: The folder of the results. None: no file is made.
+        full: Whether everything is recomputed.
+        formats: Further formats of the artifacts.
+        dpi: Dots per inch of PNG files.
+        changes: Artifact -> the parameters that differ from the defaults, by name.
     """
-    step, results, full, formats = task
-    paper = load_paper(step.paper)
+
+    step: Step
+    results: Path | None
+    full: bool
+    formats: Collection[str]
+    dpi: int | None
+    changes: Mapping[str, Values]
+
+
+def _compute_step(task: _Task) -> list[Outcome]:
+    """Compute the artifacts of a step, or check the errata. This function runs in a worker."""
+    paper = load_paper(task.step.paper)
     outcomes = []
-    for name in step.names:
+    for name in task.step.names:
         clock = Deadline()
         make = paper.artifacts.get(name)
         if make is None:
@@ -249,15 +279,20 @@ def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> list[Outcom
             seconds = clock.elapsed_seconds
             outcomes.append(Outcome(paper.name, name, seconds, files, summary=summary))
             continue
-        if name in paper.resumable:
-            artifact = make(full, _partial_rows_file(results, paper.name, name))
+        changes = task.changes[name]
+        if name in paper.resumable and task.results is not None:
+            partial_file = _partial_rows_file(task.results, paper.name, name)
+            artifact = make(task.full, partial_file, **changes)
         elif name in paper.reads_results:
-            artifact = make(full, results, [load_paper(other_name) for other_name in PAPERS])
+            all_papers = [load_paper(other_name) for other_name in PAPERS]
+            artifact = make(task.full, task.results, all_papers)
         else:
-            artifact = make(full)
+            artifact = make(task.full, **changes)
         rows = _list_comparison_rows(paper.name, artifact)
-        files = artifact.build_files(formats)
-        outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files, rows))
+        files = {}
+        if task.results is not None:
+            files = artifact.build_files(task.formats, task.dpi)
+        outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files, rows, artifact))
     return outcomes
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
 from workbench.io.drawing import Drawing, draw_declared_figure
 from workbench.papers import load_paper
-from workbench.papers.artifact import make_artifact, read_declaration
+from workbench.papers.artifact import Artifact, make_artifact, read_declaration
 
 # A figure as a declared file describes it: one panel for each value of the column panel. Each panel
 # has a line for each k, and a bar at every x for k = 1.
@@ -28,7 +30,8 @@ TABLE = pd.DataFrame(
 @pytest.mark.parametrize("name", ["modulo-noise", "dql", "optm", "label-dp", "dro"])
 def test_every_artifact_has_a_title_a_caption_and_known_styles(name: str) -> None:
     declaration = read_declaration(name.replace("-", "_"))
-    artifacts = declaration.keys() - {"paper", "styles", "errata", "claims", "mechanisms"}
+    sections = {"paper", "styles", "errata", "claims", "mechanisms", "parameters"}
+    artifacts = declaration.keys() - sections
     assert artifacts == load_paper(name).artifacts.keys()
     for key in artifacts:
         entry = declaration[key]
@@ -86,3 +89,78 @@ def test_declared_comparisons_are_made_from_rows_and_printed_numbers(
         (0.1, False, "at 0"),
         (0.3, True, "at 1"),
     ]
+
+
+def test_a_limit_of_an_axis_may_be_an_expression_of_the_rows() -> None:
+    figure = {**FIGURE, "set": {"xlim": [-1, "2 * x.max()"]}}
+    first, second = draw_declared_figure(Drawing(figure, {"n": 8}), TABLE).axes
+    assert first.get_xlim() == (-1, 0)
+    assert second.get_xlim() == (-1, 2)
+
+
+def test_panels_of_a_grid_have_as_many_rows_as_needed() -> None:
+    figure = {**FIGURE, "by": "y", "columns": 3}
+    axes = draw_declared_figure(Drawing(figure, {"n": 8}), TABLE.assign(panel="a")).axes
+    assert axes[0].get_gridspec().get_geometry() == (2, 3)
+    assert [axis.axison for axis in axes] == [True] * 4 + [False] * 2
+
+
+def test_a_text_at_no_number_is_left_out() -> None:
+    series = [{"kind": "text", "x": "x", "y": "y.where(k == 1)", "text": "{k}"}]
+    (axis,) = draw_declared_figure(Drawing({"series": series}), TABLE).axes
+    assert [text.get_text() for text in axis.texts] == ["1", "1"]
+
+
+def test_there_may_be_more_curves_than_markers() -> None:
+    series = [{"by": "x", "x": "x", "y": "y", "marker": "by"}]
+    table = pd.DataFrame({"x": range(20), "y": 1.0})
+    (axis,) = draw_declared_figure(Drawing({"series": series}), table).axes
+    assert len(axis.lines) == 20
+
+
+def test_changed_parameters_remove_findings_printed_marks_and_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figure = {
+        "set": {"ylim": [0, 1], "xlim": 0, "xlabel": "x"},
+        "series": [{"x": "x", "y": "y"}, {"printed": True, "x": "x", "y": "y", "colour": 3}],
+    }
+    entry = {
+        "title": "T",
+        "caption": "At n = {n}.",
+        "findings": "It agrees.",
+        "figure": figure,
+        "parameters": {"n": 8},
+        "comparisons": [
+            {"ours": "y", "printed": "y", "tolerance": 1, "place": "there"},
+        ],
+    }
+    explained = {"n": {"type": "integer >= 1", "meaning": "a number"}}
+    declaration = {"name": entry, "parameters": explained}
+    monkeypatch.setattr("workbench.papers.artifact.read_declaration", lambda paper: declaration)
+    paper = make_artifact("paper", "name", TABLE)
+    changed = make_artifact("paper", "name", TABLE, n=9)
+    full = make_artifact("paper", "name", TABLE, full_values={"n": 20})
+    assert (paper.title, paper.caption) == ("T", "At n = 8. It agrees.")
+    assert changed.title == "T, with other parameters"
+    assert changed.caption == (
+        "At n = 9. With other parameters: n = 9 (default: 8). Printed numbers are not compared."
+    )
+    assert full.caption == "At n = 20. It agrees."
+    assert [len(artifact.comparisons) for artifact in (paper, changed, full)] == [4, 0, 4]
+    assert paper.draw is not None
+    assert changed.draw is not None
+    (paper_axis,) = paper.draw(TABLE).axes
+    (changed_axis,) = changed.draw(TABLE).axes
+    assert [len(axis.lines) for axis in (paper_axis, changed_axis)] == [2, 1]
+    assert paper_axis.get_ylim() == (0, 1)
+    assert changed_axis.get_ylim()[1] > 4
+    assert changed_axis.get_xlim()[0] == 0
+
+
+def test_a_record_names_the_changed_parameters_only() -> None:
+    for changes in ({}, {"n": 3}):
+        artifact = Artifact("a", "", TABLE, None, "", changes=changes)
+        record = json.loads(artifact.build_files()["a.json"])
+        assert record.get("parameters", {}) == changes
+        assert ("parameters" in record) == bool(changes)

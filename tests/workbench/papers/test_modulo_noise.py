@@ -37,14 +37,14 @@ PRINTED = read_printed_numbers("modulo_noise")
 
 
 def replace_grids(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
-    """Replace the grids, such as "0.1:4:40", of arguments in the paper's declared file."""
+    """Replace the grids, such as "0.1:4:40", of parameters in the paper's declared file."""
     declaration = copy.deepcopy(read_declaration("modulo_noise"))
     for entry in declaration.values():
-        for part in entry.get("rows", []):
-            arguments = part["arguments"]
-            for name, grid in grids.items():
-                if ":" in str(arguments.get(name)):
-                    arguments[name] = grid
+        parameters = entry.get("parameters", {})
+        for name, grid in grids.items():
+            for parameter, default in parameters.items():
+                if name in parameter and ":" in str(default):
+                    parameters[parameter] = grid
     monkeypatch.setattr(artifacts, "read_declaration", lambda paper: declaration)
 
 
@@ -157,7 +157,7 @@ def test_in_fig7_every_baseline_has_a_smaller_delta_than_symmetric_noise(
 ) -> None:
     replace_grids(monkeypatch, epsilon="0.25,1,2,3")
     table = PAPER.artifacts["fig7"](False).table
-    panel = table[table["panel"] == "a"]
+    panel = table[table["panel"] == "a2"]
     symmetric_delta = panel[panel["mechanism"] == "symmetric"]["delta"].min()
     assert panel[panel["curve"] == "steps"]["delta"].max() < symmetric_delta
 

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -48,7 +49,6 @@ from workbench.data.parameter_grid import Grid, read_grid_in_order
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import read_number
-from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.baselines.count_queries import (
     BASELINE_FAMILIES,
@@ -217,21 +217,61 @@ def compute_pmf(epsilon: Grid, **question: Any) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def compute_joint_pmf(line: Values, scalar_epsilon: float, **arguments: Any) -> pd.DataFrame:
+def compute_hop_pmf(n: int, shift: int, epsilon: float) -> pd.DataFrame:
+    """Return the optimal PMF of one difference at δ = 0, and the hops to every noise value.
+
+    Args:
+        n: The largest answer; noise is modulo n + 1.
+        shift: The only difference μ of neighbouring answers, in 1..n.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        The columns of `compute_pmf`, and hops: how often μ is added to reach the noise value from
+        0, or -1 if it is not reached.
+    """
+    hops = np.full(n + 1, -1)
+    for count in range(n, -1, -1):
+        # A noise value that is reached more than once keeps its smallest number of hops.
+        hops[count * shift % (n + 1)] = count
+    return compute_pmf(n=n, shifts=[shift], epsilon=epsilon).assign(hops=hops)
+
+
+def compute_vector_pmf(
+    n: int, first_shifts: Sequence[int], second_shifts: Sequence[int], epsilon: float
+) -> pd.DataFrame:
+    """Return the optimal PMF at δ = 0 of a query of two parts that change independently.
+
+    Args:
+        n: The largest answer of each part; noise is modulo n + 1.
+        first_shifts: The differences of the first part of neighbouring answers.
+        second_shifts: The differences of the second part. (0, 0) is no difference.
+        epsilon: The ε of the budget, > 0.
+
+    Returns:
+        The columns of `compute_pmf`.
+    """
+    pairs = itertools.product(first_shifts, second_shifts)
+    shifts = [pair for pair in pairs if any(pair)]
+    return compute_pmf(epsilon, sizes=[n + 1, n + 1], shifts=shifts)
+
+
+def compute_joint_pmf(n: int, shifts: Sequence[int], epsilon: float) -> pd.DataFrame:
     """Return the optimal PMF of a query of two parts, and the product of two scalar optima.
 
     Args:
-        line: Arguments of `ModuloNoise` for one part of the query, such as {"n": 4, "shifts": [1]}.
-        scalar_epsilon: The ε at which the noise of one part is optimal.
-        arguments: The arguments of `compute_pmf`, for the query of two parts.
+        n: The largest answer of each part; noise is modulo n + 1.
+        shifts: The differences of each part of neighbouring answers, 0 among them.
+        epsilon: The ε of both parts together. Independent noise of one part has ε/2.
 
     Returns:
         The columns of `compute_pmf`, and product: the mass if both parts get independent optimal
         noise.
     """
-    scalar = compute_closed_form(make_question(**line), scalar_epsilon).pmf
+    line = make_question(n=n, shifts=[shift for shift in shifts if shift])
+    scalar = compute_closed_form(line, epsilon / 2).pmf
     assert scalar is not None
-    return compute_pmf(**arguments).assign(product=np.outer(scalar, scalar).ravel())
+    table = compute_vector_pmf(n, shifts, shifts, epsilon)
+    return table.assign(product=np.outer(scalar, scalar).ravel())
 
 
 def compute_pmf_at_deltas(epsilon: float, delta: Grid, **question: Any) -> pd.DataFrame:
@@ -287,7 +327,8 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     # Theorem 2 prints 2 n ends; with 0 and 1 there are 2 (n + 1) ends, two for each k = 0..n.
     names = []
     for k in range(n + 1):
-        names += [f"δ{_LOW_BAR}{_SUBSCRIPTS[k]}", f"δ{_HIGH_BAR}{_SUBSCRIPTS[k]}"]
+        index = "".join(_SUBSCRIPTS[int(digit)] for digit in str(k))
+        names += [f"δ{_LOW_BAR}{index}", f"δ{_HIGH_BAR}{index}"]
     flat_ends = pd.DataFrame(
         {"kind": "flat", "k": np.arange(len(ends)) // 2, "delta": ends, "name": names}
     )
@@ -315,16 +356,18 @@ def compare_theorem3_pmf(n: int, max_shift: int, epsilon: float, delta: float) -
     Returns:
         One row for every noise value, with the columns eta, delta, law (the mass of the column-cut
         law), solver_f0, theorem3 (the mass as printed), law_delta and theorem3_delta (the PDP δ
-        that each PMF needs).
+        that each PMF needs), and region ("flat" or "linear", by Theorem 3).
     """
     question = make_question(n=n, max_shift=max_shift)
+    regions = staircases(n, max_shift, epsilon)
+    is_flat = any(stairs.lower <= delta <= stairs.upper for stairs in regions)
     table = compute_pmf_at_deltas(epsilon, delta, n=n, max_shift=max_shift)
     table["theorem3"] = printed_pmf(n, max_shift, epsilon, delta)
     needed_columns = {}
     for name in ("law", "theorem3"):
         needed_delta = compute_needed_delta(table[name], question, epsilon)
         needed_columns[f"{name}_delta"] = round_solver_value(needed_delta)
-    return table.assign(**needed_columns)
+    return table.assign(**needed_columns, region="flat" if is_flat else "linear")
 
 
 # Curves with their exact breakpoints: δ and f(0), which straight lines join.
@@ -361,6 +404,31 @@ def trace_exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
     return pd.DataFrame({"delta": ends[is_new, 0], "f0": 1 - ends[is_new, 1]})
 
 
+def trace_exact_regions(epsilon: float, **question: Any) -> pd.DataFrame:
+    """Return the flat and the linear regions of the largest f(0) as a function of δ.
+
+    Every piece is proven.
+
+    Args:
+        epsilon: The ε of the budget, > 0.
+        question: Arguments of `ModuloNoise`, such as n and shifts or max_shift.
+
+    Returns:
+        Two rows for each region, its ends, with the columns delta, f0, piece (its number) and
+        region ("flat" or "linear").
+
+    Raises:
+        WorkbenchError: A piece is not proven.
+    """
+    ends = trace_exact_curve(epsilon, **question)
+    tables = []
+    for piece in range(len(ends) - 1):
+        rows = ends.iloc[piece : piece + 2]
+        is_flat = rows["f0"].max() - rows["f0"].min() < _SAME_POINT
+        tables.append(rows.assign(piece=piece, region="flat" if is_flat else "linear"))
+    return pd.concat(tables)
+
+
 def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
     """Return the curve of Theorem 3 as printed, which is wrong (see `errata_checks`).
 
@@ -370,12 +438,17 @@ def compute_printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFram
         epsilon: The ε of the budget, > 0.
 
     Returns:
-        The columns delta and f0, two points for each flat region, and the point (1, 1).
+        The columns delta, f0, region ("start" or "end" of a flat region), h and j (the segment and
+        the number of the region in it, as printed). Two points for each flat region, and the point
+        (1, 1).
     """
-    points = []
+    points: list[tuple[Any, ...]] = []
     for stairs in staircases(n, max_shift, epsilon):
-        points += [(stairs.lower, stairs.mass), (stairs.upper, stairs.mass)]
-    return pd.DataFrame([*points, (1.0, 1.0)], columns=["delta", "f0"])
+        place = (stairs.h, stairs.j)
+        points.append((stairs.lower, stairs.mass, "start", *place))
+        points.append((stairs.upper, stairs.mass, "end", *place))
+    points.append((1.0, 1.0, "", np.nan, np.nan))
+    return pd.DataFrame(points, columns=["delta", "f0", "region", "h", "j"])
 
 
 def compute_limit_curve(mu_bar: int, epsilon: float, delta: Grid) -> pd.DataFrame:
@@ -419,13 +492,13 @@ def compute_printed_limits(mu_bar: int, epsilon: float, c: int, j_count: int) ->
 
 
 def compute_level_curve(
-    epsilon: Grid, order: int, error_rate: float, *, symmetric: bool = False
+    epsilon: Grid, n: int, error_rate: float, *, symmetric: bool = False
 ) -> pd.DataFrame:
     """Return the minimal δ at which an error rate is possible, for every ε, by Corollary 1, (24).
 
     Args:
         epsilon: The values of ε, > 0.
-        order: The number of noise values, n + 1.
+        n: The largest answer; noise is modulo n + 1.
         error_rate: The largest probability of a wrong answer, in [0, 1].
         symmetric: Whether M is {-μ, μ} instead of {μ}. Corollary 1 is extended to this case here.
 
@@ -433,7 +506,7 @@ def compute_level_curve(
         The columns epsilon and delta.
     """
     rows = [
-        (value, level_curve(order, value, error_rate, both_ways=symmetric))
+        (value, level_curve(n + 1, value, error_rate, both_ways=symmetric))
         for value in _read_grid(epsilon)
     ]
     return pd.DataFrame(rows, columns=["epsilon", "delta"])

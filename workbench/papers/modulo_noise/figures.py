@@ -110,17 +110,30 @@ def compare_peaks(table: pd.DataFrame) -> Record:
 
 
 def find_crossover(table: pd.DataFrame) -> Record:
-    """Return the smallest ε at which geometric noise has a smaller error than symmetric noise.
+    """Return the smallest ε from which baselines have a smaller error than modulo noise.
 
     Args:
         table: The table of fig5.
 
     Returns:
-        "overtaken": that ε, a value of the template of the caption.
+        Values of the template of the caption. "overtaken_a": the smallest ε of (a2) from which on
+        every baseline has a smaller true MSE than modulo noise for one-sided differences.
+        "overtaken": the smallest ε of (b) at which geometric noise has a smaller error rate than
+        modulo noise for symmetric differences.
     """
-    rows = table[table["panel"] == "b"]
-    errors = rows.pivot(index="epsilon", columns="mechanism", values="error")
-    return {"overtaken": float(errors.index[errors["geometric"] < errors["symmetric"]].min())}
+    errors_by_panel = {}
+    for panel, rows in table.groupby("panel"):
+        rows = rows.assign(error=rows["error"].fillna(rows["solver"]))
+        errors_by_panel[panel] = rows.pivot(index="epsilon", columns="mechanism", values="error")
+    errors = errors_by_panel["a2"]
+    modulo_noise = errors[["optimal", "symmetric"]].min(axis=1)
+    baselines = errors.drop(columns=["optimal", "symmetric"]).max(axis=1)
+    is_smaller = (baselines < modulo_noise)[::-1].cummin()
+    rates = errors_by_panel["b"]
+    return {
+        "overtaken_a": float(is_smaller.index[is_smaller].min()),
+        "overtaken": float(rates.index[rates["geometric"] < rates["symmetric"]].min()),
+    }
 
 
 def list_levels(stairs: Staircase) -> list[int]:
