@@ -25,6 +25,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
+from workbench.data.parameter_grid import Grid, read_grid_in_order
 from workbench.exact.random_source import Source
 from workbench.families.labels.problem import find_best_bins
 from workbench.io.result import Row
@@ -37,7 +38,11 @@ from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import Bins, optimal_bins, printed_bins
 from workbench.papers.label_dp.data import DATA, DataSet, get_criteo_data
 from workbench.papers.label_dp.lattice import make_lattice_noise
-from workbench.papers.label_dp.learning import ERRORS, RESPONSES, make_continuous_noise
+from workbench.papers.label_dp.learning import (
+    RESPONSES,
+    make_continuous_noise,
+    measure_test_errors,
+)
 from workbench.pipeline.api import design
 from workbench.questions.labels import Labels
 from workbench.solvers.search import Deadline
@@ -116,19 +121,26 @@ def compute_lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> floa
 
 
 def select_test_errors(
-    training_data: str, excluded: str | None = None, *, full: bool = False
+    training_data: str,
+    epsilon: Grid,
+    runs: int,
+    records: int,
+    excluded: str | None = None,
 ) -> pd.DataFrame:
     """Return the test errors of models trained on privatised labels.
 
     Args:
-        training_data: A key of `ERRORS`.
+        training_data: A key of `TASKS`.
+        epsilon: The values of ε, > 0.
+        runs: The number of runs, each with its own split of the data.
+        records: The number of records, if the data are synthetic.
         excluded: Mechanisms whose names contain this text are omitted. None: all are listed.
-        full: Whether to use more data and runs.
 
     Returns:
         The columns epsilon (inf: no privacy), mechanism ("none": true labels), mse and std.
     """
-    table = ERRORS[training_data](full)
+    epsilons = tuple(map(float, read_grid_in_order(epsilon, "epsilon")))
+    table = measure_test_errors(training_data, epsilons, runs, records)
     if excluded is None:
         return table
     return table[~table["mechanism"].str.contains(excluded)]
@@ -139,8 +151,9 @@ def compute_table_blocks(
     training_data: str,
     mechanisms: Sequence[str],
     epsilon: Sequence[float],
+    runs: int,
+    records: int,
     *,
-    full: bool = False,
     sizes: bool = False,
 ) -> pd.DataFrame:
     """Return the MSE of the labels and the test error of models, by ε and mechanism.
@@ -149,27 +162,28 @@ def compute_table_blocks(
         data: The name of the data set of the labels.
         training_data: The name of the data set of the models.
         mechanisms: The names of the mechanisms, as in `compute_label_losses`.
-        epsilon: The values of ε, > 0; inf for no privacy.
-        full: Whether to train on more data and runs.
+        epsilon: The values of ε, > 0. A last row has ε = inf, no privacy.
+        runs: The number of runs, each with its own split of the data.
+        records: The number of records, if the data are synthetic.
         sizes: Whether to add how many labels the first mechanism can publish.
 
     Returns:
         One row for every ε. The columns are epsilon, for each mechanism "<name>" (MSE of the
         labels) and "<name>, test" (test error of the model), and with `sizes` labels_kept.
     """
-    errors = ERRORS[training_data](full).set_index(["mechanism", "epsilon"])["mse"]
-    table = pd.DataFrame({"epsilon": epsilon})
+    test_table = select_test_errors(training_data, epsilon, runs, records)
+    errors = test_table.set_index(["mechanism", "epsilon"])["mse"]
+    epsilons = [*epsilon, math.inf]
+    table = pd.DataFrame({"epsilon": epsilons})
     for name in mechanisms:
-        table[name] = compute_label_losses(data, name, epsilon)["mse"]
+        table[name] = compute_label_losses(data, name, epsilons)["mse"]
         table[f"{name}, test"] = [
-            errors.get(("none" if budget == math.inf else name, budget)) for budget in epsilon
+            errors.get(("none" if budget == math.inf else name, budget)) for budget in epsilons
         ]
     if sizes:
         dataset = DATA[data]()
         kept_counts = [
-            make_response(dataset, mechanisms[0], budget).outputs.size
-            for budget in epsilon
-            if budget < math.inf
+            make_response(dataset, mechanisms[0], budget).outputs.size for budget in epsilon
         ]
         table["labels_kept"] = [*kept_counts, dataset.labels.k]
     return table
@@ -178,7 +192,7 @@ def compute_table_blocks(
 # The linear program of the optimal channel, and the price of unbiased outputs, E[o|y] = y.
 
 
-def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
+def solve_channel_lp(labels: int, epsilon: float) -> list[Row]:
     """Solve the linear program of the optimal channel for labels 0..k-1 with a uniform prior.
 
     Args:
@@ -203,18 +217,19 @@ def solve_channel_lp(labels: int, epsilon: int) -> list[Row]:
     return [row]
 
 
-def price_unbiasedness(epsilon: float) -> list[Row]:
+def price_unbiasedness(last_label: int, epsilon: float) -> list[Row]:
     """Return the minimal MSE of all randomizers, of unbiased ones, and of debiased k-ary RR.
 
     The outputs of debiased k-ary RR are o_i = ((q + k) y_i - Σ y)/q with q = e^ε - 1.
 
     Args:
+        last_label: The largest label. Labels are 0, 1, ..., last_label.
         epsilon: The ε of the budget, > 0.
 
     Returns:
-        One row with the MSE for labels 0..10: biased, unbiased, debiased_rr.
+        One row with the MSE: biased, unbiased, debiased_rr.
     """
-    labels = Labels.uniform(0, 10)
+    labels = Labels.uniform(0, last_label)
     k = labels.k
     unbiased_design = design(labels, epsilon=epsilon, method="unbiased")
     q = math.expm1(epsilon)
@@ -228,9 +243,9 @@ def price_unbiasedness(epsilon: float) -> list[Row]:
 
 
 def measure_budget_splits(
-    split: str, projection: str, records: Sequence[int], repeats: int
+    split: str, projection: str, records: Sequence[int], repeats: int, epsilon: float
 ) -> pd.DataFrame:
-    """Return the excess loss of Algorithm 3 at ε = 1 over the optimum for a known prior.
+    """Return the excess loss of Algorithm 3 over the optimum for a known prior.
 
     Algorithm 3 estimates the prior with the part ε₁ of the budget, and has the rest for the bins.
     Numbers of records for which the split leaves no budget for the bins are omitted.
@@ -240,17 +255,17 @@ def measure_budget_splits(
         projection: How noisy counts become a prior, as in `estimate_private_prior`.
         records: The numbers n of records.
         repeats: The number of runs for each n.
+        epsilon: The ε of the whole budget, > 0.
 
     Returns:
         The columns records, excess (the mean over runs of loss/optimum - 1) and std (its standard
         deviation).
     """
     labels = get_criteo_data().labels
-    epsilon = 1
     optimum = find_best_bins(labels, epsilon).loss(SQUARED)
     rows = []
     for n in records:
-        if Fraction(split) ** 2 * labels.k >= n:
+        if Fraction(split) ** 2 * labels.k >= n * Fraction(epsilon) ** 2:
             continue
         prior_budget, bins_budget = split_budget(epsilon, labels.k, n, split)
         excesses = []
@@ -269,16 +284,19 @@ def measure_budget_splits(
 # The work of Algorithm 2 as printed, and of the fast exact algorithm.
 
 
-def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple[float, Bins]:
+def time_algorithm(
+    algorithm: str, k: int, loss: str, repeats: int = 1, epsilon: float = 2.0
+) -> tuple[float, Bins]:
     """Return the fewest CPU seconds of a run on k labels, and its bins.
 
-    The prior is not uniform and ε = 2.
+    The prior is not uniform.
 
     Args:
         algorithm: "fast" or "printed".
         k: The number of labels.
         loss: The name of the loss, such as "squared".
         repeats: The number of runs.
+        epsilon: The ε of the budget, > 0.
 
     Returns:
         (Seconds, bins).
@@ -289,13 +307,13 @@ def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple
     fewest_seconds = math.inf
     for _ in range(repeats):
         clock = Deadline(cpu=True)
-        optimum = run(labels, prior, 2.0, loss)
+        optimum = run(labels, prior, epsilon, loss)
         fewest_seconds = min(fewest_seconds, clock.elapsed_seconds)
     return fewest_seconds, optimum
 
 
 def measure_work(
-    algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False
+    algorithm: str, loss: str, labels: Sequence[int], epsilon: float, *, seconds: bool = False
 ) -> list[Row]:
     """Return the seconds, the steps, the rounds and the objective for numbers of labels.
 
@@ -303,6 +321,7 @@ def measure_work(
         algorithm: "fast" or "printed".
         loss: The name of the loss, such as "squared".
         labels: The numbers k of labels.
+        epsilon: The ε of the budget, > 0.
         seconds: Whether the seconds are used, so that short runs are repeated.
 
     Returns:
@@ -314,7 +333,7 @@ def measure_work(
     rows = []
     for k in labels:
         repeats = _SHORT_RUN_REPEATS if seconds and k <= _MAX_REPEATED_LABELS else 1
-        elapsed_seconds, optimum = time_algorithm(algorithm, k, loss, repeats)
+        elapsed_seconds, optimum = time_algorithm(algorithm, k, loss, repeats, epsilon)
         row: Row = {
             "labels": k,
             "seconds": elapsed_seconds,

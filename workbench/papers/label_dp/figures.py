@@ -36,16 +36,16 @@ def _describe_evidence(data: DataSet) -> str:
     return "" if data.is_real else "beside those of a stand-in fitted to them"
 
 
-def make_label_map(full: bool) -> Artifact:
-    """Make Fig. 2: the joint distributions of RR-on-Bins and Laplace at ε = 3.
+def make_label_map(full: bool, *, epsilon: float) -> Artifact:
+    """Make Fig. 2: the joint distributions of RR-on-Bins and Laplace.
 
     Args:
         full: Not used: the figure takes seconds.
+        epsilon: The ε of the budget, > 0. The comparisons are those of ε = 3.
     """
     claims = read_printed_numbers("label_dp")["fig2"]
     data = get_criteo_data()
     labels = data.labels
-    epsilon = float(claims["epsilon"])
     bins = make_response(data, "RR-on-Bins", epsilon)
     noise = make_continuous_noise("Laplace", labels.values, epsilon)
 
@@ -61,13 +61,15 @@ def make_label_map(full: bool) -> Artifact:
     table = _tabulate_cells(data, edges, cdfs)
 
     losses = {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
-    comparisons = [
-        *_compare_bins(data, bins.outputs),
-        *_compare_fig2_losses(data, epsilon, losses),
-    ]
+    comparisons = []
+    if epsilon == claims["epsilon"]:
+        comparisons = [
+            *_compare_bins(data, bins.outputs),
+            *_compare_fig2_losses(data, epsilon, losses),
+        ]
     bin_outputs = pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})
     values = data.template_values | losses
-    values |= {"CELL": _CELL_EURO, "most": table["probability"].max()}
+    values |= {"epsilon": epsilon, "CELL": _CELL_EURO, "most": table["probability"].max()}
     return make_artifact(
         "label_dp", "fig2", table, comparisons, further={"bins": bin_outputs}, **values
     )
@@ -201,7 +203,7 @@ def compare_table1(table: pd.DataFrame) -> Record:
         table: The table of the artifact.
 
     Returns:
-        "comparisons", and the values of the templates of the caption.
+        "comparisons".
     """
     claims = read_printed_numbers("label_dp")["table1"]
     data = get_criteo_data()
@@ -210,7 +212,7 @@ def compare_table1(table: pd.DataFrame) -> Record:
         deviations = claims[f"{key}_std"]
         tolerances[key] = [_STANDARD_DEVIATIONS * deviation for deviation in deviations]
     comparisons = _compare_block(table, 1, data, tolerances, _WITHIN_DEVIATIONS)
-    return {"comparisons": comparisons, **data.template_values}
+    return {"comparisons": comparisons}
 
 
 def compare_table2(table: pd.DataFrame) -> Record:
@@ -220,12 +222,12 @@ def compare_table2(table: pd.DataFrame) -> Record:
         table: The table of the artifact.
 
     Returns:
-        "comparisons", and the values of the templates of the caption.
+        "comparisons".
     """
     data = get_census_data()
     tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
     comparisons = _compare_block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
-    return {"comparisons": comparisons, **data.template_values}
+    return {"comparisons": comparisons}
 
 
 # The example of a signature matrix.
