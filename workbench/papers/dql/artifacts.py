@@ -65,14 +65,14 @@ def _laplace_density(points: Vector) -> Vector:
     return np.exp(-np.abs(points)) / 2
 
 
-def make_mixture_figure(full: bool) -> Artifact:
+def make_mixture_figure(full: bool, *, ell: float) -> Artifact:
     """Make Fig. 2: the parts of the Laplace law, and the constants printed with them.
 
     Args:
         full: Not used: the figure takes a second.
+        ell: The ratio ℓ > 1 of the decoder's ε to the database's.
     """
     claims = read_printed_numbers("dql")["fig2"]
-    ell = float(claims["parameters"]["ell"])
 
     x = np.linspace(-5, 5, 2001)
     parts = _compute_parts(ell, x)
@@ -96,7 +96,7 @@ def make_mixture_figure(full: bool) -> Artifact:
         )
 
     gap = np.abs(sums[-1] - _laplace_density(x)).max()
-    return make_artifact("dql", "fig2", pd.DataFrame(columns), comparisons, gap=gap)
+    return make_artifact("dql", "fig2", pd.DataFrame(columns), comparisons, gap=gap, ell=ell)
 
 
 def _geometric_grid(low: float, high: float, count: int) -> list[float]:

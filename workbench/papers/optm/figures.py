@@ -26,23 +26,22 @@ from workbench.papers.optm.common import (
 )
 from workbench.privacy.audit import audit_extremes
 
-# The parameters of Fig. 2. The paper does not print them, so they are our choice.
-_ERM_OUTER_BIN = "1.6"
-_ERM_GAMMA = "1.5"
-
 # The numbers of outputs at which all mechanisms are computed without --full.
 _COMPARED_OUTPUTS = (2, 3, 4, 5, 6, 8, 12, 16)
 _MAX_OUTPUTS = 16  # The largest number of outputs of the table.
 _FINE_SEARCH_OUTPUTS = 6  # Up to this many outputs, OPTM's bins are searched on a finer grid.
 
 
-def make_erm_law_figure(full: bool) -> Artifact:
+def make_erm_law_figure(full: bool, *, outer_bin: float, gamma: float) -> Artifact:
     """Make Fig. 2: p(x, 3) and p(x, 6) of ERM with 8 bins.
 
     Args:
         full: Not used: the figure takes no time.
+        outer_bin: The largest bin, > 1.
+        gamma: The parameter γ >= 0 of ERM.
     """
-    quantizer = erm(equal_bins(8, _ERM_OUTER_BIN), _ERM_GAMMA)
+    # The text of a float is the decimal that was meant, which is used exactly.
+    quantizer = erm(equal_bins(8, repr(outer_bin)), repr(gamma))
     law = quantizer.matrix
     columns = {
         "x": [float(x) for x in quantizer.end_inputs],
@@ -53,9 +52,7 @@ def make_erm_law_figure(full: bool) -> Artifact:
     table = pd.DataFrame(columns)
     bins = pd.DataFrame({"bin": quantizer.outputs, "number": range(1, 9)}).query("-1 < bin < 1")
     further = {"pieces": table.assign(piece=table.index // 2), "bins": bins}
-    return make_artifact(
-        "optm", "fig2", table, further=further, ERM=_ERM_OUTER_BIN, ERM_2=_ERM_GAMMA
-    )
+    return make_artifact("optm", "fig2", table, further=further, outer_bin=outer_bin, gamma=gamma)
 
 
 def add_limits(table: pd.DataFrame) -> Record:
@@ -82,11 +79,11 @@ def _design_optm(output_count: int, epsilon: str) -> Quantizer | None:
     return repair(optimum.quantizer, epsilon) if optimum else None
 
 
-def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
+def compute_price_of_bits(epsilon: float, *, full: bool = False) -> list[Row]:
     """Return the smallest MAE of every mechanism for numbers of outputs, and the limits.
 
     Args:
-        epsilon: The ε of pure DP as text, such as "0.5".
+        epsilon: The ε of pure DP.
         full: Whether all mechanisms are computed at every number of outputs.
 
     Returns:
@@ -96,16 +93,18 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
         (inf), mechanism (the name of the limit) and mae.
     """
     rows: list[Row] = []
+    # The text of a float is the decimal that was meant, which is used exactly.
+    budget = f"{epsilon:.15g}"
     # The smallest MAE of each mechanism up to the current number of outputs.
     least_errors: dict[str, float] = {}
     for count in range(2, _MAX_OUTPUTS + 1):
         mechanisms: dict[str, Quantizer | None] = {
-            "exact quantizer": design_quantizer(count, epsilon)
+            "exact quantizer": design_quantizer(count, budget)
         }
         if full or count in _COMPARED_OUTPUTS:
-            mechanisms["MVU"] = design_mvu(count, epsilon)
-            mechanisms["RQM"] = find_best_rqm(count, epsilon)
-            mechanisms["OPTM"] = _design_optm(count, epsilon)
+            mechanisms["MVU"] = design_mvu(count, budget)
+            mechanisms["RQM"] = find_best_rqm(count, budget)
+            mechanisms["OPTM"] = _design_optm(count, budget)
         for name, quantizer in mechanisms.items():
             if quantizer is None:
                 continue
@@ -123,11 +122,11 @@ def compute_price_of_bits(epsilon: str, *, full: bool = False) -> list[Row]:
             }
             rows.append(row)
 
-    bounds = compute_limit(epsilon)
+    bounds = compute_limit(budget)
     limits = {
         "limit, proven": bounds.lower,
         "limit, reached": bounds.upper,
-        "limit within the reach, reached": compute_limit(epsilon, has_capped_outputs=True).upper,
+        "limit within the reach, reached": compute_limit(budget, has_capped_outputs=True).upper,
     }
     for name, value in limits.items():
         rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,6 @@ Data = tuple[Vector, NDArray[np.intp]]
 _MAX_EVALUATED = 4000  # The accuracy is measured on at most this many examples, the first ones.
 _SCORE_DECIMALS = 9  # Scores are rounded, so that ties do not depend on the machine's rounding.
 
-# Learning rates, which are our choice: the paper does not print them.
-_BREAST_CANCER_RATE = 1.0
-_MNIST_RATE = 20.0
-
 # The first number of an IDX file of unsigned bytes, without the number of its dimensions.
 _IDX_BYTES = 0x800
 
@@ -66,7 +62,7 @@ class Training:
     batch: int
     clip: float
     rate: float
-    runs: int = 30
+    runs: int
 
 
 def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Training) -> Vector:
@@ -144,56 +140,54 @@ def _compute_accuracy_curves(
 
 
 def _make_training_artifact(
-    name: str, data: Data, table: str, rate: float, runs: int, **values: Any
+    name: str, data: Data, table: str, training: Training, **values: Any
 ) -> Artifact:
-    """Make a figure of accuracy curves with ε, batch size and clipping bound of a printed table.
+    """Make a figure of accuracy curves with the ε and the mechanisms of a printed table.
 
     name: the name of the artifact. table: the key of the table, such as "table8". values: further
     values of the caption's template.
     """
-    printed_parameters = get_printed_numbers()[table]
-    parameters = {key: printed_parameters[key] for key in ("epsilon", "batch", "clip")}
-    training = Training(parameters["batch"], parameters["clip"], rate, runs)
-    curves = _compute_accuracy_curves(data, table, training, parameters["epsilon"])
+    epsilon = get_printed_numbers()[table]["epsilon"]
+    curves = _compute_accuracy_curves(data, table, training, epsilon)
     features, labels = data
     dimension = (features.shape[1] + 1) * np.unique(labels).size
     return make_artifact(
         "optm",
         name,
         curves,
-        rate=rate,
-        runs=runs,
+        epsilon=epsilon,
         dimension=dimension,
-        **parameters,
+        **asdict(training),
         **values,
     )
 
 
-def train_on_breast_cancer(full: bool) -> Artifact:
+def train_on_breast_cancer(full: bool, **training: Any) -> Artifact:
     """Make Fig. 4c: 569 records with 30 standardised features.
 
     Args:
         full: Not used: the figure takes seconds.
+        training: The attributes of `Training`.
     """
     x, y = _load_sklearn_data("load_breast_cancer")
     standardised_features = (x - x.mean(axis=0)) / x.std(axis=0)
     return _make_training_artifact(
-        "fig4c", (standardised_features, y), "table8", _BREAST_CANCER_RATE, 30
+        "fig4c", (standardised_features, y), "table8", Training(**training)
     )
 
 
-def train_on_mnist(full: bool) -> Artifact:
+def train_on_mnist(full: bool, **training: Any) -> Artifact:
     """Make Fig. 4d with MNIST, or with the bundled digits if MNIST is missing.
 
     Args:
-        full: Whether to use more runs with the digits.
+        full: Not used.
+        training: The attributes of `Training`.
 
     Raises:
         CorruptFile: The files are not MNIST.
     """
     try:
         data = load_mnist()
-        runs = 5
         data_sentence = "MNIST (60,000 training images, accuracy on the first 4000)."
     except CorruptFile:
         raise
@@ -201,9 +195,10 @@ def train_on_mnist(full: bool) -> Artifact:
         x, y = _load_sklearn_data("load_digits")
         # The pixels are 0..16.
         data = x / 16.0, y
-        runs = 30 if full else 10
         data_sentence = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    return _make_training_artifact("fig4d", data, "table9", _MNIST_RATE, runs, what=data_sentence)
+    return _make_training_artifact(
+        "fig4d", data, "table9", Training(**training), what=data_sentence
+    )
 
 
 def _load_sklearn_data(name: str) -> Data:

@@ -1,0 +1,189 @@
+"""Test that parameters of figures can be changed, and that changed figures are not the paper's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import workbench as wb
+from workbench.cli.commands import app
+from workbench.papers import load_paper
+from workbench.papers.artifact import read_declaration
+from workbench.papers.parameters import Parameter, fill_parameters
+from workbench.papers.reproduce import list_artifacts, reproduce
+
+PAPERS_OF_THE_MISSION = ["modulo-noise", "dql", "optm", "label-dp"]
+# Artifacts whose only inputs are the numbers that the paper prints.
+WITHOUT_PARAMETERS = {
+    "modulo-noise": {"table1"},
+    "dql": {"theorem8"},
+    "optm": {"fig3", "above", *(f"table{k}" for k in range(1, 10))},
+    "label-dp": {"fig5", "channel_lp_large"},
+}
+
+
+def run_command(*arguments: str) -> str:
+    """Return the output of `workbench reproduce` with these arguments."""
+    result = CliRunner().invoke(app, ["reproduce", *arguments])
+    return " ".join((result.output + str(result.exception or "")).split())
+
+
+def test_a_changed_figure_is_returned_with_its_frame_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = wb.reproduce("modulo-noise", only="fig2", n=3, jobs=1)
+    assert set(result.frame["k"]) == {-1, 0, 1, 2, 3}
+    assert "n = 3" in result.figure.axes[0].get_title()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_frame_needs_a_single_artifact(tmp_path: Path) -> None:
+    result = wb.reproduce("optm", ["table8", "table9"], tmp_path, jobs=1)
+    assert len(result.artifacts) == 2
+    with pytest.raises(wb.InvalidRequest, match="only must be one figure or table"):
+        result.frame.sum()
+
+
+def test_a_changed_figure_has_no_printed_numbers_and_says_so() -> None:
+    result = wb.reproduce("modulo-noise", "fig10", jobs=1, deltas="0.2")
+    assert len(result) == 0
+    assert "no printed number is compared" in result.sentences[0]
+    assert result.artifact.changes == {"deltas": [0.2]}
+    assert "deltas = 0.2 (default: 0.1212,0.1238,0.1522)" in result.artifact.caption
+    assert "Table 1" not in result.artifact.caption
+    assert "printed" not in result.frame
+    labels = result.figure.axes[1].get_legend_handles_labels()[1]
+    assert "printed in Table 1" not in labels
+
+
+def test_default_values_are_no_change(tmp_path: Path) -> None:
+    result = wb.reproduce("modulo-noise", "fig9", tmp_path, jobs=1, n="7", epsilon=0.75)
+    assert result.artifact.changes == {}
+    assert len(result) == 4  # printed masses of 0
+    stored = Path("results/modulo-noise/fig9.csv").read_bytes()
+    assert (tmp_path / "modulo-noise/fig9.csv").read_bytes() == stored
+
+
+def test_an_unknown_parameter_is_refused_with_the_list_of_all() -> None:
+    with pytest.raises(wb.InvalidRequest) as error:
+        wb.reproduce("modulo-noise", only="fig2", shifts=2)
+    assert str(error.value) == (
+        "set must name parameters of modulo-noise fig2: n (integer >= 1); shift (integer >= 1); "
+        "epsilon (number > 0). Got 'shifts'. Did you mean shift?"
+    )
+
+
+def test_all_selected_artifacts_must_have_the_parameter() -> None:
+    with pytest.raises(wb.InvalidRequest, match="parameters of modulo-noise fig4"):
+        wb.reproduce("modulo-noise", only=["fig2", "fig4"], shift=2)
+    with pytest.raises(wb.InvalidRequest, match="set must name parameters of modulo-noise table1"):
+        wb.reproduce("modulo-noise", only="table1", n=4)
+
+
+@pytest.mark.parametrize(
+    ("type_text", "value", "message"),
+    [
+        ("integer >= 1", "0", "x must be >= 1. Got '0'."),
+        ("integer >= 1", 10**9, "x must be at most 100000000. Got 1000000000."),
+        ("integer in 2..6", 7, "x must be in 2..6. Got 7."),
+        ("integer >= 1", "1.5", "x must be integers. Got '1.5'."),
+        ("number > 0", "0", "x must be > 0. Got '0'."),
+        ("numbers in 0..1", "0.5,1.5", "x must be in 0..1. Got '0.5,1.5'."),
+        ("integers >= 1", "1,2.5", "x must be integers >= 1. Got '1,2.5'."),
+        ("one of a, b", "c", "x must be one of a, b. Got 'c'."),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_rule(type_text: str, value: object, message: str):
+    default = {"numbers": [1.0], "integers": [1], "one": "a"}.get(type_text.split()[0], 1)
+    with pytest.raises(wb.InvalidRequest) as error:
+        Parameter("x", type_text, default, "a number").read(value)
+    assert str(error.value) == message
+
+
+def test_a_text_with_a_dollar_stands_for_the_value_of_a_parameter() -> None:
+    entry = {"arguments": {"n": "$n", "shifts": ["$shift"]}, "grid": {"epsilon": [1, 2]}}
+    assert fill_parameters(entry, {"n": 4, "shift": 3}) == {
+        "arguments": {"n": 4, "shifts": [3]},
+        "grid": {"epsilon": [1, 2]},
+    }
+
+
+def test_the_command_refuses_changed_parameters_without_a_folder() -> None:
+    output = run_command("--only", "fig10", "--set", "n=16")
+    assert "out must be given with --set" in output
+
+
+def test_changed_figures_do_not_replace_those_of_the_paper(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    (folder / "modulo-noise").mkdir(parents=True)
+    stored = folder / "modulo-noise/fig2.json"
+    shutil.copy("results/modulo-noise/fig2.json", stored)
+    content = stored.read_bytes()
+    with pytest.raises(wb.InvalidRequest, match="out must be a folder without the fig2"):
+        wb.reproduce("modulo-noise", "fig2", folder, n=3)
+    assert stored.read_bytes() == content
+
+
+@pytest.mark.parametrize("text", ["n", "n=", "full=1", "progress=1"])
+def test_the_command_refuses_what_is_no_parameter(text: str, tmp_path: Path) -> None:
+    output = run_command("--only", "fig10", "--set", text, "--out", str(tmp_path))
+    assert "set must be NAME=VALUE" in output
+
+
+def test_the_command_writes_a_png_with_the_requested_resolution(tmp_path: Path) -> None:
+    artifact = ("--paper", "modulo-noise", "--only", "fig2", "--set", "n=3")
+    output = run_command(*artifact, "--jobs", "1", "--dpi", "50", "--out", str(tmp_path))
+    assert "no printed number is compared" in output
+    record = json.loads((tmp_path / "modulo-noise/fig2.json").read_text("utf-8"))
+    assert record["parameters"] == {"n": 3}
+    assert record["comparisons"] == []
+    header = (tmp_path / "modulo-noise/fig2.png").read_bytes()[:24]
+    assert int.from_bytes(header[16:20], "big") == 165  # 3.3 inches wide
+
+
+@pytest.mark.parametrize("dpi", [0, 19, 2401, 1.5, True])
+def test_the_resolution_is_an_integer_from_20_to_2400(dpi: object) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"dpi must be an integer in 20\.\.2400"):
+        wb.reproduce("modulo-noise", "fig2", dpi=dpi)
+
+
+def test_the_list_shows_every_parameter_with_its_default() -> None:
+    output = run_command("--list", "--paper", "dql", "--json")
+    rows = json.loads(output)["artifacts"]
+    assert {
+        "paper": "dql",
+        "artifact": "fig2",
+        "parameter": "ell",
+        "type": "number > 1",
+        "default": "2",
+        "meaning": "ratio ℓ of the decoder's ε to the database's",
+    } in rows
+
+
+@pytest.mark.parametrize("name", PAPERS_OF_THE_MISSION)
+def test_every_artifact_of_the_four_papers_has_parameters(name: str) -> None:
+    rows = list_artifacts(name)
+    assert {row["artifact"] for row in rows} == {*load_paper(name).artifacts}
+    without = {row["artifact"] for row in rows if not row["parameter"]}
+    assert without == WITHOUT_PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", PAPERS_OF_THE_MISSION)
+def test_parameters_are_declared_used_and_no_arguments_of_reproduce(name: str) -> None:
+    declaration = read_declaration(name.replace("-", "_"))
+    reserved = {*inspect.signature(reproduce).parameters}
+    used = set()
+    for artifact, parameters in load_paper(name).parameters.items():
+        used |= parameters.keys()
+        for key, parameter in parameters.items():
+            assert parameter.read(parameter.default) == parameter.default
+            is_filled = f"'${key}'" in str(declaration[artifact].get("rows"))
+            assert is_filled or "rows" not in declaration[artifact], (artifact, key)
+    assert used == declaration.get("parameters", {}).keys()
+    assert not used & reserved
