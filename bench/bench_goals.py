@@ -1,7 +1,7 @@
 """Measure the goals for the speed of tests, reproduction and answers: one row for each goal.
 
 The columns `before` and `goal` are texts. `before` was measured on two cores in November 2026. The
-column `measured` has the user and system seconds of the command and its processes in this run. CPU
+column `after` has the user and system seconds of the command and its processes in this run. CPU
 seconds grow with the load of the machine, so `ratio` divides them by those of a fixed process that
 runs immediately before (`import numpy, highspy`). A command that exceeds its limit is stopped.
 Commands of minutes are only measured with --full.
@@ -137,7 +137,7 @@ def run_goals_benchmark(full: bool = False) -> Iterator[pd.DataFrame]:
 
 def _make_table(rows: list[tuple[str, str, str, str, float]]) -> pd.DataFrame:
     """Return the rows as a table."""
-    return pd.DataFrame(rows, columns=["work", "before", "goal", "measured", "ratio"])
+    return pd.DataFrame(rows, columns=["work", "before", "goal", "after", "ratio"])
 
 
 def _run_command(goal: Goal) -> tuple[float, bool]:

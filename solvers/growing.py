@@ -86,17 +86,17 @@ class RestatedProgram:
         self,
         column_rows: Positions,
         rows: sp.csr_array,
-        row_upper: float,
-        column_upper: float = np.inf,
+        row_upper: Vector | float,
+        column_upper: Vector | float = np.inf,
     ) -> int:
         """Add columns and rows.
 
         Args:
-            column_rows: for each new column, the row in which it has the entry 1. New columns z
-                have no cost, and 0 <= z <= column_upper.
+            column_rows: for each new column, the earlier row in which it has the entry 1, or -1 if
+                there is none. New columns z have no cost, and 0 <= z <= column_upper.
             rows: (new rows, all columns) coefficients.
-            row_upper: upper bound of the new rows.
-            column_upper: upper bound of the new columns.
+            row_upper: upper bound of the new rows, or one for each.
+            column_upper: upper bound of the new columns, or one for each.
 
         Returns:
             The position of the first new row.
@@ -106,8 +106,9 @@ class RestatedProgram:
         new_columns = self.width + np.arange(column_count)
         coordinates = rows.tocoo()
         row_index, column_index = coordinates.coords
+        has_row = column_rows >= 0
         self._entries += [
-            (np.ones(column_count), column_rows, new_columns),
+            (np.ones(has_row.sum()), column_rows[has_row], new_columns[has_row]),
             (coordinates.data, row_index + first_row, column_index),
         ]
         self._row_uppers.append(np.full(rows.shape[0], row_upper))
@@ -247,21 +248,23 @@ class GrowingProgram(RestatedProgram):
         self,
         column_rows: Positions,
         rows: sp.csr_array,
-        row_upper: float,
-        column_upper: float = np.inf,
+        row_upper: Vector | float,
+        column_upper: Vector | float = np.inf,
     ) -> int:
         """Add columns and rows to the live object. Arguments: see `RestatedProgram.extend`."""
         column_count = column_rows.size
         zeros = np.zeros(column_count)
+        has_row = column_rows >= 0
+        entry_count = int(has_row.sum())
         status = self._h.addCols(
             column_count,
             zeros,
             zeros,
             np.full(column_count, column_upper * self._initial_program.scale),
-            column_count,
-            np.arange(column_count, dtype=np.int32),
-            column_rows.astype(np.int32),
-            np.ones(column_count),
+            entry_count,
+            (np.cumsum(has_row) - has_row).astype(np.int32),
+            column_rows[has_row].astype(np.int32),
+            np.ones(entry_count),
         )
         self._require_success(status, "columns")
         row_count = rows.shape[0]

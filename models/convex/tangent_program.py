@@ -43,7 +43,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -302,6 +301,89 @@ class BoundMultipliers:
     tangent_multipliers: Vector
 
 
+class RowBatch:
+    """Rows and columns that are added to a growing program at once.
+
+    One call of the solver for every few rows takes longer than the simplex method.
+
+    Args:
+        program: the program that gains the rows and columns.
+    """
+
+    def __init__(self, program: RestatedProgram) -> None:
+        self._program = program
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget the rows and columns."""
+        self._values: list[Vector] = []
+        self._row_numbers: list[Integers] = []
+        self._column_numbers: list[Integers] = []
+        self._row_uppers: list[Vector] = []
+        self._column_rows: list[Integers] = []
+        self._column_uppers: list[Vector] = []
+        self._next_row = self._program.rows
+        self._next_column = self._program.width
+
+    def add_rows(self, count: int, upper: float) -> int:
+        """Add rows without coefficients. Returns the number of the first one.
+
+        Args:
+            count: number of rows.
+            upper: upper bound of the rows.
+        """
+        first_row = self._next_row
+        self._next_row += count
+        self._row_uppers.append(np.full(count, upper))
+        return first_row
+
+    def add_columns(self, row: int, count: int, upper: float) -> Integers:
+        """Add columns with the entry 1 in a row. Returns their numbers, shape (count,).
+
+        Args:
+            row: number of the row, which may be new.
+            count: number of columns.
+            upper: upper bound of the columns.
+        """
+        columns = self._next_column + np.arange(count)
+        self._next_column += count
+        self._column_uppers.append(np.full(count, upper))
+        is_new_row = row >= self._program.rows
+        self._column_rows.append(np.full(count, -1 if is_new_row else row))
+        if is_new_row:
+            self.add_coefficients(np.ones(count), np.full(count, row), columns)
+        return columns
+
+    def add_coefficients(self, values: Vector, rows: Integers, columns: Integers) -> None:
+        """Add coefficients of new rows. Those of one row and column add up.
+
+        Args:
+            values: coefficients, shape (coefficients,).
+            rows: their rows, the same shape.
+            columns: their columns, the same shape.
+        """
+        self._values.append(values)
+        self._row_numbers.append(rows)
+        self._column_numbers.append(columns)
+
+    def flush(self) -> None:
+        """Add all rows and columns to the program."""
+        if self._next_row == self._program.rows:
+            return
+        row_numbers = np.concatenate(self._row_numbers) - self._program.rows
+        coordinates = (row_numbers, np.concatenate(self._column_numbers))
+        shape = (self._next_row - self._program.rows, self._next_column)
+        rows = sp.csr_array((np.concatenate(self._values), coordinates), shape=shape)
+        no_columns = np.zeros(0, dtype=np.intp)
+        self._program.extend(
+            np.concatenate([no_columns, *self._column_rows]),
+            _weaken_small_entries(rows),
+            np.concatenate(self._row_uppers),
+            np.concatenate([np.zeros(0), *self._column_uppers]),
+        )
+        self._clear()
+
+
 class TangentProgram:
     """A linear program with the tangents that have been added so far.
 
@@ -360,6 +442,7 @@ class TangentProgram:
             )
         else:
             self.master = RestatedProgram(base, solver, options)
+        self._batch = RowBatch(self.master)
         self.solver = solver
         self.options = options or Options()
         self.bounds: list[StatedBound] = []
@@ -399,6 +482,7 @@ class TangentProgram:
             SolverError: no optimum was found at all.
         """
         for _ in range(_LIMITS.max_rounds):
+            self._batch.flush()
             try:
                 self.point = self.master.solve(deadline)
             except SolverError:
@@ -645,6 +729,7 @@ class TangentProgram:
             for comparison in range(comparison_count):
                 for ratio in ratios:
                     self._add_tangents(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
+        self._batch.flush()
 
     def add_tangents_near(self, x: Vector) -> None:
         """Add tangents at a point: of every hockey stick that it nearly reaches, and of all others.
@@ -725,40 +810,31 @@ class TangentProgram:
         if not outcomes.size:
             return False
         count = outcomes.size
-        no_columns = np.zeros(0, dtype=np.intp)
-        width = self.master.width
         limit = bound.limit / bound.unit
         if bound.limit and bound.sums[comparison] < 0:
-            bound.sums[comparison] = self.master.extend(
-                no_columns, sp.csr_array((1, width)), row_upper=limit
-            )
+            bound.sums[comparison] = self._batch.add_rows(1, limit)
         slopes = compute_tangents(bound.requirement, p[outcomes], q[outcomes])
         a, b = (slope / bound.unit for slope in slopes)
         bound.has_rows[comparison, outcomes] = True
+        first_row = self._batch.add_rows(count, 0.0)
+        # The coefficients of P and Q are slopes times rows of the matrix of entries.
+        entries = self.comparisons.entries
         law_entries = np.concatenate([first[outcomes], second[outcomes]])
-        law_rows = self.comparisons.entries[law_entries].tocoo()
-        # Each entry has the values, the row numbers and the column numbers of some coefficients.
-        coefficients: list[tuple[Any, ...]] = [
-            (
-                law_rows.data * np.concatenate([a, b])[law_rows.row],
-                law_rows.row % count,
-                law_rows.col,
-            )
-        ]
+        starts = entries.indptr[law_entries]
+        sizes = entries.indptr[law_entries + 1] - starts
+        places = np.repeat(np.arange(2 * count), sizes)
+        positions = np.arange(places.size) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+        self._batch.add_coefficients(
+            entries.data[positions] * np.concatenate([a, b])[places],
+            first_row + places % count,
+            entries.indices[positions],
+        )
         if bound.limit:
             new_outcomes = outcomes[columns[outcomes] < 0]
-            columns[new_outcomes] = width + np.arange(new_outcomes.size)
-            row_width = width + new_outcomes.size
-            coefficients.append((np.full(count, -1.0), np.arange(count), columns[outcomes]))
-            column_rows = np.full(new_outcomes.size, bound.sums[comparison])
-        else:
-            row_width = self.size
-            column_rows = no_columns
-        values, row_numbers, column_numbers = map(np.concatenate, zip(*coefficients, strict=True))
-        rows = sp.csr_array((values, (row_numbers, column_numbers)), shape=(count, row_width))
-        first_row = self.master.extend(
-            column_rows, _weaken_small_entries(rows), row_upper=0.0, column_upper=limit
-        )
+            sum_row = int(bound.sums[comparison])
+            columns[new_outcomes] = self._batch.add_columns(sum_row, new_outcomes.size, limit)
+            rows = first_row + np.arange(count)
+            self._batch.add_coefficients(np.full(count, -1.0), rows, columns[outcomes])
         self.tangents.append(Tangents(first_row, bound, comparison, outcomes, a, b))
         return True
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import workbench as wb
 from workbench.models.convex.requirements import HOCKEY_STICK, Bound
 from workbench.models.noise.losses import LineLoss
-from workbench.models.noise.program import LineProgram, _prove_lower_bound
+from workbench.models.noise.program import LineProgram, prove_lower_bound
 from workbench.models.oracles import line_noise
 from workbench.solvers.backend import get_backend
 
@@ -69,7 +69,7 @@ def test_losses_below_the_tolerances_of_a_solver_have_a_bound():
     )
     answer = line.solve(precision=1e-12)
     for weights in ([0.0, 0.0], [1.0, 0.0]):
-        assert _prove_lower_bound(line, multipliers=[], weights=weights) == 0 <= answer.value
+        assert prove_lower_bound(line, [], weights) == 0 <= answer.value
     table = wb.recommend(
         answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5"
     )
