@@ -66,7 +66,9 @@ What is counted before the check ("too large"). With
     For a joint release, C is the number of shift vectors, n the largest number of different ratios
     of one of them, and the size of a law is that of its sum (`JointLaw`). For geometric noise a^|η|
     with the largest L1 norm N, n = N + 1 and the size is N + 2 times that of a. C = 1 and n = 2 by
-    the rule for geometric noise below. Convolutions are limited by MAX_CONVOLUTION_UNITS.
+    the rule for geometric noise below. Convolutions are limited by MAX_GEOMETRIC_UNITS for
+    geometric noise. For other noise that needs more than MAX_CONVOLUTION_UNITS, only a claim of dp
+    with δ > 0 is decided, on a grid of privacy losses (`check_joint_on_grid`).
 
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 16 times those of a trade-off function
@@ -126,7 +128,8 @@ FORMAT = "dp-workbench certificate"
 VERSION = 1
 MAX_WORK_UNITS = 100_000_000  # A file whose counted work exceeds this is refused as too large.
 MAX_ENCLOSURE_UNITS = 60_000_000  # A claim whose enclosures need more work stays undecided.
-MAX_CONVOLUTION_UNITS = 30_000_000  # Convolutions of privacy losses with more work are refused.
+MAX_CONVOLUTION_UNITS = 4_000_000  # Privacy losses with more work are convolved on a grid.
+MAX_GEOMETRIC_UNITS = 60_000_000  # The limit for geometric noise.
 MAX_SHIFT_VECTORS = 100_000  # A joint release may have this many shift vectors.
 MAX_FILE_BYTES = 16 << 20  # A larger file is refused as too large.
 # The parameters of each notion, in their order. The first may be one number for each comparison.
@@ -1413,10 +1416,17 @@ class JointLaw:
             bits: size of a product.
         """
         self.units += products * (20 + (bits // 256) ** 2)
-        if self.units > MAX_CONVOLUTION_UNITS:
-            raise Refused(
-                "too large", f"The convolutions take more than {MAX_CONVOLUTION_UNITS} units."
-            )
+        max_units = MAX_GEOMETRIC_UNITS if self.is_geometric else MAX_CONVOLUTION_UNITS
+        if self.units > max_units:
+            raise Refused("too large", f"The convolutions take more than {max_units} units.")
+
+    def key_of(self, vector):
+        """Return the sorted shifts; vectors with the same result have the same losses.
+
+        Args:
+            vector: a shift vector.
+        """
+        return tuple(sorted(abs(s) if self.is_even else s for s in vector if s))
 
     def atoms_at(self, shift):
         """Return the atoms of one coordinate.
@@ -1426,7 +1436,6 @@ class JointLaw:
         """
         if shift not in self.atoms_by_shift:
             (k, k_sum), (l, l_sum) = self.line.laws_at_shift(shift)
-            self.count(len(k), self.bits)
             unit = math.gcd(k_sum, l_sum)
             atoms = Counter()
             for x, y in zip_equal(k, l):
@@ -1444,9 +1453,11 @@ class JointLaw:
         Args:
             vector: a shift vector.
         """
-        key = tuple(sorted(abs(s) if self.is_even else s for s in vector if s))
+        key = self.key_of(vector)
         if key not in self.atoms_by_vector:
             left = self.atoms_of(key[:-1])
+            if key[-1] not in self.atoms_by_shift:
+                self.count(len(self.line.weights) + 2 * abs(key[-1]), self.bits)
             right = self.atoms_at(key[-1])
             bits = sum(
                 max(k.bit_length() + l.bit_length() for k, l in atoms) for atoms in (left, right)
@@ -1484,6 +1495,87 @@ class JointLaw:
         """
         a = self.line.ratio
         return make_law((1, a)), make_law((a**norm, 1 + a - a**norm))
+
+
+def check_joint_on_grid(mechanism, epsilon, delta):
+    """Refuse unless every shift vector of a joint release meets dp, on a grid of privacy losses.
+
+    The losses of all coordinates are rounded to a grid and convolved (`LossDistribution`), once
+    upwards for all vectors. If the largest δ is too large, the same vector is convolved with losses
+    rounded down, which may refute the claim. The step is 7 L / (10 * 1024), where L is the largest
+    |bits of k - bits of l| + 1 over the ratios k/l of one coordinate in lowest terms, without 0.
+
+    Args:
+        mechanism: a joint release, as `read_joint` returns it.
+        epsilon: Fraction >= 0.
+        delta: Fraction > 0.
+    """
+    joint = mechanism.joint
+    one_over_delta = delta.denominator // delta.numerator
+    digits = 30 + len(str(one_over_delta))
+    if digits > MAX_DIGITS:
+        raise Refused("too large", f"The convolutions would take more than {MAX_DIGITS} digits.")
+    unit = 10**digits
+    atoms_by_shift = {}
+    units = 0
+    for shift in {abs(s) if joint.is_even else s for v in mechanism.labels for s in v if s}:
+        units += (len(joint.line.weights) + 2 * abs(shift)) * (500 + 10 * digits)
+        check_grid_work(units)
+        atoms_by_shift[shift] = joint.atoms_at(shift)
+    largest = 1
+    for atoms in atoms_by_shift.values():
+        for k, l in atoms:
+            if k and l:
+                largest = max(largest, abs(k.bit_length() - l.bit_length()) + 1)
+    step = Fraction(7 * largest, 10 * 1024)
+
+    def place(shift, rounds_up):
+        """Return the distribution of the loss of one coordinate."""
+        atoms = atoms_by_shift[shift].items()
+        total = sum(g * k for (k, _), g in atoms)
+        if rounds_up:
+            pair = [(-(-g * k * unit // total), g * l * unit // total) for (k, l), g in atoms]
+        else:
+            pair = [(g * k * unit // total, -(-g * l * unit // total)) for (k, l), g in atoms]
+        return LossDistribution.from_pair(pair, step, digits, rounds_up)
+
+    def convolve(key, laws, rounds_up):
+        """Return the distribution of the loss of a sorted vector, with all laws so far."""
+        nonlocal units
+        if key not in laws:
+            if len(key) == 1:
+                laws[key] = place(key[0], rounds_up)
+            else:
+                left = convolve(key[:-1], laws, rounds_up)
+                right = convolve(key[-1:], laws, rounds_up)
+                points = len(left.masses) + len(right.masses)
+                units += 7 * points * (20 + 3 * digits)
+                check_grid_work(units)
+                laws[key] = left * right
+        return laws[key]
+
+    laws = {}
+    worst = (Fraction(-1), ())
+    for key in sorted({joint.key_of(vector) for vector in mechanism.labels}):
+        worst = max(worst, (convolve(key, laws, True).delta_at(epsilon), key))
+    if worst[0] <= delta * unit:
+        return
+    lower_bound = convolve(worst[1], {}, False).delta_at(epsilon)
+    ensure(
+        lower_bound <= delta * unit,
+        f"The shifts {worst[1]}: delta is at least {format_number(Fraction(lower_bound, unit))}.",
+    )
+    raise Refused("unknown", "The grid of losses does not decide whether delta is enough.")
+
+
+def check_grid_work(units):
+    """Refuse convolutions on a grid beyond the limit.
+
+    Args:
+        units: units of work so far.
+    """
+    if units > MAX_WORK_UNITS:
+        raise Refused("too large", f"Convolutions take more than {MAX_WORK_UNITS} units of work.")
 
 
 # ---------- many runs
@@ -2057,6 +2149,9 @@ def check_privacy(mechanism, notion, budgets, other_parameters):
         return
     if mechanism.kind == "quantizer":
         check_real_inputs(mechanism, requirements[budgets[None]])
+        return
+    if mechanism.kind == "joint" and mechanism.needs_grid:
+        check_joint_on_grid(mechanism, budgets[None], other_parameters["delta"])
         return
     labels = None
     if is_decided_by_largest_shift(mechanism, notion, budgets, other_parameters):
@@ -2806,6 +2901,7 @@ def read_joint(data):
     )
     law.joint = JointLaw(law.line)
     law.line = None
+    law.needs_grid = False
     if law.joint.is_geometric:
         norm = rows * span * (2 if is_replaced else 1)
         law.extreme_laws = law.joint.extreme_laws(norm)
@@ -2813,10 +2909,15 @@ def read_joint(data):
         return law
     counts = []
     bits = []
-    for vector in law.labels:
-        atoms = law.joint.atoms_of(vector)
-        counts.append(len(atoms))
-        bits.append(sum(g * k for (k, _), g in atoms.items()).bit_length())
+    try:
+        for vector in law.labels:
+            atoms = law.joint.atoms_of(vector)
+            counts.append(len(atoms))
+            bits.append(sum(g * k for (k, _), g in atoms.items()).bit_length())
+    except Refused:  # The privacy losses are too many for an exact convolution.
+        law.needs_grid = True
+        law.size = (0, 0, 0, 0)
+        return law
     law.size = (len(law.labels), max(counts), 1, max(bits))
     return law
 
@@ -3144,6 +3245,10 @@ def prove_statement(data):
         raise Refused("unknown", f"Version {file.version}: this checker knows version {VERSION}.")
     mechanism = read_mechanism(file.mechanism)
     notion, budgets, other_parameters = read_claim(file.claim, mechanism)
+    if mechanism.kind == "joint":
+        ensure(None in budgets, "A joint release has one budget for all shift vectors.")
+        if mechanism.needs_grid and (notion != "dp" or not other_parameters["delta"]):
+            raise Refused("too large", "Only dp with delta > 0 is decided for so many losses.")
     is_rounded = mechanism.kind == "real-noise" or mechanism.is_rounded
     ensure(
         not (is_rounded and notion == "pdp" and other_parameters["delta"]),

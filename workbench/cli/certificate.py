@@ -74,7 +74,7 @@ def audit_file(
         options: Neighbours and output files.
     """
     from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
-    from workbench.privacy.audit import audit
+    from workbench.privacy.audit import Privacy, audit
 
     outputs = Outputs({"mechanism": file}, options)
     certificate = None
@@ -89,7 +89,12 @@ def audit_file(
     budget = None
     if epsilon is not None:
         budget = read_positive(epsilon, "epsilon", or_zero=True)
-    privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
+    if getattr(mechanism, "needs_grid", False):
+        from workbench.privacy.joint_bound import bound_release
+
+        privacy: Privacy = bound_release(certificate or mechanism, budget)
+    else:
+        privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
     values = {
         "file": file.name,

@@ -64,8 +64,10 @@ from workbench.questions.joint_query import JointQuery, ShiftVector
 Atoms = dict[Pair, int]
 """Maps a ratio (k, l) in lowest terms to its multiplicity g: the masses are g k and g l."""
 
-# Convolutions of more work, in units of about 10^-7 s, are refused.
-MAX_CONVOLUTION_UNITS = 30_000_000
+# Convolutions of more work, in units of about 10^-7 s, are refused. δ is then bounded on a grid.
+MAX_CONVOLUTION_UNITS = 4_000_000
+# The limit for geometric noise, for which a grid is seldom needed.
+MAX_GEOMETRIC_UNITS = 60_000_000
 # A product of two atoms counts as this many units, and more if its numbers are long.
 _PRODUCT_UNITS = 20
 
@@ -86,7 +88,10 @@ class LossConvolutions:
         self._is_even = noise.first == -noise.last and noise.weights == noise.weights[::-1]
         self._atoms_by_shift: dict[int, Atoms] = {}
         self._atoms_by_vector: dict[ShiftVector, Atoms] = {(): {(1, 1): 1}}
-        self.remaining_units = MAX_CONVOLUTION_UNITS
+        self.max_units = MAX_CONVOLUTION_UNITS
+        if is_geometric(noise):
+            self.max_units = MAX_GEOMETRIC_UNITS
+        self._used_units = 0
 
     def atoms_of(self, vector: ShiftVector) -> Atoms:
         """Return the merged outcomes of a shift vector.
@@ -97,23 +102,36 @@ class LossConvolutions:
         Raises:
             ConvolutionTooLarge: The convolutions of all shift vectors so far need too much work.
         """
+        key = self.key_of(vector)
+        if key not in self._atoms_by_vector:
+            left = self.atoms_of(key[:-1])
+            if key[-1] not in self._atoms_by_shift:
+                outcomes = len(self._noise.weights) + 2 * abs(key[-1])
+                self._use_units(outcomes, self._noise.weight_law.total.bit_length())
+            right = self.atoms_at_shift(key[-1])
+            self._atoms_by_vector[key] = self._multiply(left, right)
+        return self._atoms_by_vector[key]
+
+    def key_of(self, vector: ShiftVector) -> ShiftVector:
+        """Return the sorted shifts of a vector. Vectors with the same result have the same losses.
+
+        Args:
+            vector: A shift vector.
+        """
         parts = [part for part in vector if part]
         if self._is_even:
             # An even law has the same ratios, with the same masses, at s and at -s.
             parts = [abs(part) for part in parts]
-        parts.sort()
-        key = tuple(parts)
-        if key not in self._atoms_by_vector:
-            left = self.atoms_of(key[:-1])
-            right = self._atoms_at_shift(key[-1])
-            self._atoms_by_vector[key] = self._multiply(left, right)
-        return self._atoms_by_vector[key]
+        return tuple(sorted(parts))
 
-    def _atoms_at_shift(self, shift: int) -> Atoms:
-        """Return the merged outcomes of one coordinate."""
+    def atoms_at_shift(self, shift: int) -> Atoms:
+        """Return the merged outcomes of one coordinate.
+
+        Args:
+            shift: The shift s != 0.
+        """
         if shift not in self._atoms_by_shift:
             p, q, _ = self._noise.compare_with_shift(shift)
-            self._use_units(len(p), self._noise.weight_law.total.bit_length())
             integers, _ = to_common_denominator([*p, *q])
             atoms: Counter[Pair] = Counter()
             for k, l in zip(integers[: len(p)], integers[len(p) :], strict=True):
@@ -139,13 +157,22 @@ class LossConvolutions:
 
     def _use_units(self, products: int, bits: int) -> None:
         """Count the work of products of atoms before they are computed."""
-        self.remaining_units -= products * (_PRODUCT_UNITS + (bits // 256) ** 2)
-        if self.remaining_units < 0:
+        self._used_units += products * (_PRODUCT_UNITS + (bits // 256) ** 2)
+        if self._used_units > self.max_units:
             raise ConvolutionTooLarge(
                 "The noise must have few different privacy losses for an exact convolution of all "
-                f"shift vectors. More than {MAX_CONVOLUTION_UNITS} units of work are refused as "
+                f"shift vectors. More than {self.max_units} units of work are refused as "
                 "too large. Use fewer rows, a coarser grid, or geometric noise."
             )
+
+
+def is_geometric(noise: IntegerLaw) -> bool:
+    """Return whether f(η) ∝ a^|η|, stated as one weight with tails.
+
+    Args:
+        noise: The law f.
+    """
+    return noise.first == 0 and len(noise.weights) == 1 and noise.ratio > 0
 
 
 def count_key_bits(key: Pair) -> int:
@@ -233,11 +260,37 @@ class JointNoise(ShownMechanism):
     def _convolutions(self) -> LossConvolutions:
         return LossConvolutions(self.noise)
 
+    def convolution_key(self, vector: ShiftVector) -> ShiftVector:
+        """Return the sorted shifts of a vector. Vectors with the same result have the same losses.
+
+        Args:
+            vector: A shift vector.
+        """
+        return self._convolutions.key_of(vector)
+
+    def atoms_at_shift(self, shift: int) -> Atoms:
+        """Return the merged outcomes of one coordinate.
+
+        Args:
+            shift: The shift s != 0.
+        """
+        return self._convolutions.atoms_at_shift(shift)
+
+    @cached_property
+    def needs_grid(self) -> bool:
+        """Return whether the privacy losses are too many for an exact convolution.
+
+        δ is then bounded on a grid of privacy losses (`workbench.privacy.joint_bound`).
+        """
+        try:
+            return not self.audit_size
+        except ConvolutionTooLarge:
+            return True
+
     @cached_property
     def is_geometric(self) -> bool:
         """Return whether f(η) ∝ a^|η|, stated as one weight with tails."""
-        noise = self.noise
-        return noise.first == 0 and len(noise.weights) == 1 and noise.ratio > 0
+        return is_geometric(self.noise)
 
     def comparisons(self) -> Iterator[Comparison]:
         """Yield the comparison of every shift vector, with merged outcomes."""

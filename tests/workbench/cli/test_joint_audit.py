@@ -1,0 +1,72 @@
+"""Test `workbench audit` and `workbench check` on the files of joint releases."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.baselines.count_queries import discrete_gaussian
+from workbench.mechanisms.joint_noise import JointNoise
+from workbench.questions.joint_query import JointQuery
+
+
+def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str]:
+    """Run a command line. Return its exit code and its text."""
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(command))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out + captured.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with the certificates of two histograms, and return its path."""
+    monkeypatch.chdir(tmp_path)
+    query = JointQuery("row-per-bin", rows=4)
+    geometric = JointNoise(query, IntegerLaw(0, [1], 1, Fraction(4, 5)))
+    wb.save(wb.certify(geometric, "pure", "0.9"), "geometric.json")
+    radius, law = discrete_gaussian(Fraction(30))
+    gaussian = JointNoise(query, IntegerLaw(-radius, law))
+    wb.save(wb.certify(gaussian, "dp", "1", delta="0.001"), "gaussian.json")
+    return tmp_path
+
+
+def test_audit_shows_the_exact_numbers_of_geometric_noise(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    code, text = run(capsys, "audit geometric.json --json")
+    assert code == 0
+    # 4 ln 5/4 = 0.8926
+    assert json.loads(text)["pure_epsilon"] == pytest.approx(0.892574205257, abs=1e-9)
+
+
+def test_audit_shows_bounds_for_noise_of_many_losses(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    code, text = run(capsys, "audit gaussian.json --json")
+    assert code == 0
+    values = json.loads(text)
+    assert 0.0005 < values["dp_delta_low"] < values["dp_delta"] < 0.0006
+    code, text = run(capsys, "audit gaussian.json")
+    assert code == 0
+    assert "between 0.0005" in text
+
+
+def test_check_proves_a_release_and_sees_a_missing_vector(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(capsys, "check gaussian.json")[0] == 0
+    assert run(capsys, "check geometric.json")[0] == 0
+    data = json.loads((folder / "geometric.json").read_text())
+    data["mechanism"]["shifts"].remove([1, 1])
+    (folder / "geometric.json").write_text(json.dumps(data))
+    code, text = run(capsys, "check geometric.json")
+    assert code == 1
+    assert "shift vectors" in text

@@ -1,0 +1,306 @@
+"""Bound δ of a joint release whose privacy losses are too many for an exact convolution.
+
+The privacy losses of every coordinate are placed on a grid, and convolved in integers that are
+rounded to one side (`workbench.privacy.loss_law`). So δ at ε is enclosed from both sides, for every
+shift vector. A claim (ε, δ) is proven if all upper bounds are at most δ, and refuted if a lower
+bound exceeds δ. Otherwise it stays undecided.
+
+The step of the grid is 7 L / (10 · 1024). L is the largest |bits of k - bits of l| + 1 over all
+ratios k/l of one coordinate in lowest terms, without 0. So the grid has at most a few thousand
+points. `tools/check_certificate.py` uses the same step, so that its bounds are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import ONE, ZERO, round_down, round_up
+from workbench.exact.objects import Record
+from workbench.io.files import format_fraction
+from workbench.io.shown import Facts
+from workbench.mechanisms.joint_noise import JointNoise
+from workbench.mechanisms.mechanism import as_mechanism
+from workbench.notions.notion import ComparisonResult, HockeyStick, format_rational
+from workbench.privacy.audit import Privacy
+from workbench.privacy.audit_work import MAX_WORK_UNITS
+from workbench.privacy.claim import Claim
+from workbench.privacy.loss_law import PrivacyLossLaw
+from workbench.questions.joint_query import ShiftVector
+
+_GRID_POINTS = 1024  # The largest privacy loss of one coordinate is at most this many steps.
+_MASS_BITS = 160  # Bits of the masses, to which the bits of 1/δ are added.
+_DEFAULT_RESOLUTION = Fraction(1, 10**9)  # Masses are resolved for this δ without a claim.
+_MASS_DIGITS = 30  # The independent checker computes with this many digits, and those of 1/δ.
+
+
+class GridConvolutions:
+    """The distributions of the privacy loss of every shift vector, on one grid.
+
+    Args:
+        mechanism: The joint release.
+        delta: The masses are resolved for a δ of about this size, > 0.
+        is_upper: Whether everything is rounded for upper bounds on δ.
+    """
+
+    def __init__(self, mechanism: JointNoise, delta: Fraction, *, is_upper: bool) -> None:
+        self._mechanism = mechanism
+        self._bits = _MASS_BITS + (delta.denominator // delta.numerator).bit_length()
+        self._digits = _MASS_DIGITS + len(str(delta.denominator // delta.numerator))
+        self._is_upper = is_upper
+        self._laws: dict[ShiftVector, PrivacyLossLaw] = {}
+        self._used_units = 0
+
+    @cached_property
+    def step(self) -> Fraction:
+        """Return the step of the grid."""
+        largest = 1
+        for shift in {part for vector in self._mechanism.question.shifts for part in vector}:
+            for k, l in self._mechanism.atoms_at_shift(shift):
+                if k and l:
+                    largest = max(largest, abs(k.bit_length() - l.bit_length()) + 1)
+        return Fraction(7 * largest, 10 * _GRID_POINTS)
+
+    def law_of(self, vector: ShiftVector) -> PrivacyLossLaw:
+        """Return the distribution of the privacy loss at a shift vector.
+
+        Args:
+            vector: A shift vector.
+
+        Raises:
+            NotProven: The convolutions of all shift vectors so far need too much work.
+        """
+        key = self._mechanism.convolution_key(vector)
+        if key not in self._laws:
+            last = self._law_at_shift(key[-1])
+            if len(key) > 1:
+                last = self._multiply(self.law_of(key[:-1]), last)
+            self._laws[key] = last
+        return self._laws[key]
+
+    def _law_at_shift(self, shift: int) -> PrivacyLossLaw:
+        """Return the distribution of one coordinate."""
+        key = (shift,)
+        if key not in self._laws:
+            outcomes = len(self._mechanism.noise.weights) + 2 * abs(shift)
+            self._use_units(outcomes * (500 + 10 * self._digits))
+            atoms = self._mechanism.atoms_at_shift(shift)
+            total = sum(k * count for (k, _), count in atoms.items())
+            self._laws[key] = PrivacyLossLaw.from_laws(
+                (Fraction(k * count, total) for (k, _), count in atoms.items()),
+                (Fraction(l * count, total) for (_, l), count in atoms.items()),
+                self.step,
+                is_upper=self._is_upper,
+                moves_down=not self._is_upper,
+                bits=self._bits,
+            )
+        return self._laws[key]
+
+    def _multiply(self, left: PrivacyLossLaw, right: PrivacyLossLaw) -> PrivacyLossLaw:
+        """Return the distribution of the sum of two losses, and count its work."""
+        points = len(left.masses) + len(right.masses)
+        self._use_units(7 * points * (20 + 3 * self._digits))
+        return left * right
+
+    def _use_units(self, units: int) -> None:
+        """Count work before it is done."""
+        self._used_units += units
+        if self._used_units > MAX_WORK_UNITS:
+            raise NotProven(
+                f"Convolutions of more than {MAX_WORK_UNITS} units of work are refused as too "
+                "large. Use fewer rows, or geometric noise."
+            )
+
+
+def bound_joint_delta(mechanism: JointNoise, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Prove an upper bound on δ at ε over all shift vectors.
+
+    Args:
+        mechanism: The joint release.
+        epsilon: ε >= 0.
+        delta: The masses are resolved for a δ of about this size, > 0.
+
+    Raises:
+        NotProven: The convolutions need too much work.
+    """
+    convolutions = GridConvolutions(mechanism, delta, is_upper=True)
+    return _find_worst_bound(mechanism.question.shifts, convolutions.law_of, epsilon)[0]
+
+
+def _find_worst_bound(
+    vectors: Iterable[ShiftVector],
+    law_of: Callable[[ShiftVector], PrivacyLossLaw],
+    epsilon: Fraction,
+) -> tuple[Fraction, ShiftVector]:
+    """Return the largest bound on δ, and its shift vector."""
+    bounds: dict[int, Fraction] = {}
+    worst: tuple[Fraction, ShiftVector] = (-ONE, ())
+    for vector in vectors:
+        law = law_of(vector)
+        if id(law) not in bounds:  # Many vectors share one law.
+            bounds[id(law)] = law.delta(epsilon)
+        if bounds[id(law)] > worst[0]:
+            worst = (bounds[id(law)], vector)
+    return worst
+
+
+@dataclass(frozen=True, repr=False)
+class JointBounds(Privacy):
+    """Proven bounds on δ of a joint release at a budget, in place of an exact audit.
+
+    Attributes:
+        budget: ε.
+        resolution: The masses are resolved for a δ of about this size, > 0.
+    """
+
+    budget: Fraction = ZERO
+    resolution: Fraction = field(default=_DEFAULT_RESOLUTION, repr=False)
+
+    @classmethod
+    def for_mechanism(
+        cls, mechanism: JointNoise, epsilon: Fraction, resolution: Fraction
+    ) -> JointBounds:
+        """Bound δ of a mechanism.
+
+        Args:
+            mechanism: The joint release.
+            epsilon: ε >= 0.
+            resolution: The masses are resolved for a δ of about this size, > 0.
+        """
+        return cls((), mechanism, budget=epsilon, resolution=resolution)
+
+    @cached_property
+    def epsilon(self) -> Fraction:
+        """Return ε."""
+        return self.budget
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Return True: all shift vectors are compared."""
+        return True
+
+    @cached_property
+    def delta_bounds(self) -> tuple[Fraction, Fraction]:
+        """Return a lower and an upper bound on δ at ε, exact rationals.
+
+        Raises:
+            NotProven: The convolutions need too much work.
+        """
+        release: Any = self.mechanism
+        upper_laws = GridConvolutions(release, self.resolution, is_upper=True)
+        upper, vector = _find_worst_bound(release.question.shifts, upper_laws.law_of, self.budget)
+        lower_laws = GridConvolutions(release, self.resolution, is_upper=False)
+        return lower_laws.law_of(vector).delta(self.budget), upper
+
+    def holds(self, claim: Claim) -> bool:
+        """Return whether a claim (ε, δ) is proven. False: it is refuted.
+
+        Args:
+            claim: The claim, of the notion dp with δ > 0 and the ε of these bounds.
+
+        Raises:
+            InvalidRequest: The claim is of another notion.
+            NotProven: The bounds do not decide the claim.
+        """
+        if not can_bound_claim(claim) or claim.values["epsilon"] != self.budget:
+            raise InvalidRequest(
+                "claim must be dp with delta > 0 and this epsilon, as the release has too many "
+                f"privacy losses for an exact audit. Got {claim.notion.name}."
+            )
+        lower, upper = self.delta_bounds
+        delta = claim.values["delta"]
+        if upper <= delta:
+            return True
+        if lower > delta:
+            return False
+        raise NotProven(
+            f"The grid of privacy losses does not decide whether delta = {round_up(delta)!r} is "
+            f"enough: it lies between {round_down(lower)!r} and {round_up(upper)!r}."
+        )
+
+    def describe_verdict(self, claim: Claim, subject: str = "The mechanism") -> str:
+        """Return a sentence that states whether a claim holds, and by which numbers.
+
+        Args:
+            claim: The claim, of the notion dp with δ > 0.
+            subject: Subject of the sentence.
+        """
+        verdict = "is private" if self.holds(claim) else "is NOT private"
+        lower, upper = self.delta_bounds
+        bounds = f"between {round_down(lower)!r} and {round_up(upper)!r}"
+        return (
+            f"{subject} {verdict} at the requested budget: the DP delta lies {bounds} at "
+            f"{claim.describe_budget()}, requested {format_rational(claim.values['delta'])}"
+        )
+
+    def measure_comparisons(self, claim: Claim) -> tuple[ComparisonResult, ...]:
+        """Return the bounds on δ as one result over all shift vectors.
+
+        Args:
+            claim: The claim, whose parameters the result repeats.
+        """
+        return (ComparisonResult((), self.delta_bounds, claim.values),)
+
+    def facts(self) -> Facts:
+        """Return rows (label, text) of a report."""
+        lower, upper = self.delta_bounds
+        release: Any = self.mechanism
+        return [
+            ("mechanism", self.mechanism.describe()),
+            ("neighbours", f"{len(release.question.shifts)} shift vectors"),
+            (
+                "DP delta",
+                f"between {round_down(lower)!r} and {round_up(upper)!r} at epsilon = "
+                f"{format_fraction(self.budget)} (proven)",
+            ),
+        ]
+
+    def to_dict(self) -> Record:
+        """Return the bounds as data for JSON: kind, neighbours, epsilon, dp_delta, dp_delta_low."""
+        lower, upper = self.delta_bounds
+        release: Any = self.mechanism
+        return {
+            "kind": type(self.mechanism).__name__,
+            "neighbours": len(release.question.shifts),
+            "one_sided": False,
+            "epsilon": float(self.budget),
+            "dp_delta": round_up(upper),
+            "dp_delta_low": round_down(lower),
+        }
+
+    def __repr__(self) -> str:
+        return f"JointBounds(epsilon={float(self.budget):g})"
+
+
+def bound_release(subject: Any, epsilon: Fraction | None = None) -> JointBounds:
+    """Bound δ of a joint release that has too many privacy losses for an exact audit.
+
+    Args:
+        subject: The release, or its Certificate.
+        epsilon: ε >= 0. None: the ε of the certificate, otherwise 0.
+    """
+    claim = getattr(subject, "claim", None)
+    resolution = _DEFAULT_RESOLUTION
+    budget = epsilon
+    if claim is not None:
+        resolution = claim.values.get("delta") or resolution
+        if budget is None:
+            budget = claim.values["epsilon"]
+    mechanism: Any = as_mechanism(subject)
+    return JointBounds.for_mechanism(mechanism, budget or ZERO, resolution)
+
+
+def can_bound_claim(claim: Claim) -> bool:
+    """Return whether bounds on δ can decide a claim: one hockey stick of (ε, δ) with δ > 0.
+
+    Args:
+        claim: The claim.
+    """
+    if "epsilon" not in claim.values or not claim.values.get("delta"):
+        return False
+    requirements = claim.notion.requirements(claim.values)
+    return len(requirements) == 1 and type(requirements[0]) is HockeyStick
