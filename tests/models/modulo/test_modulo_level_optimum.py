@@ -131,7 +131,7 @@ def test_a_stopped_search_claims_nothing_and_patterns_continue(monkeypatch):
     monkeypatch.setattr(
         modulo_fast,
         "search_level_optimum",
-        lambda noise, w, best_known, *_: search_level_optimum(
+        lambda noise, w, best_known, **_: search_level_optimum(
             noise, w, best_known, max_decisions=200
         ),
     )
@@ -198,9 +198,9 @@ def test_patterns_get_most_of_the_time_limit(monkeypatch):
     """A stopped search over level functions has no bound, but one over patterns has."""
     calls = []
 
-    def record_limits(noise, w, best, deadline, max_decisions):
+    def record_limits(noise, w, best_known, deadline, max_decisions):
         calls.append((deadline.seconds, max_decisions))
-        return search_level_optimum(noise, w, best, deadline, max_decisions=0)
+        return search_level_optimum(noise, w, best_known, deadline, max_decisions=0)
 
     monkeypatch.setattr(modulo_fast, "search_level_optimum", record_limits)
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))

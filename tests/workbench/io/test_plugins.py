@@ -242,6 +242,8 @@ def test_a_notion_and_a_backend_of_a_plugin_file_are_used_in_the_same_process(
     monkeypatch.setattr(plugins, "_read", set(plugins.PLUGIN_GROUPS))
     monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.PLUGIN_GROUPS})
     monkeypatch.syspath_prepend(str(PACKAGE))
+    # Loading the file sets this variable for new processes. It is restored after the test.
+    monkeypatch.setenv(plugins.PLUGIN_FILES_VARIABLE, "")
     question = wb.ModuloNoise(n=3, max_shift=1)
     with pytest.raises(wb.InvalidRequest, match="notion must be one of"):
         wb.design(question, epsilon=1, notion="mine")

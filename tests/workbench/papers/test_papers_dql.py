@@ -17,7 +17,7 @@ from workbench.papers import PAPERS
 from workbench.papers.artifact import Artifact, read_declaration
 from workbench.papers.dql.artifacts import (
     PAPER,
-    compute_mvu_curve,
+    audit_mvu_curve,
     describe_crossing,
     find_smallest_ell,
 )
@@ -89,7 +89,7 @@ def test_the_smallest_ell_of_a_point_has_a_mean_length_of_five_bits() -> None:
 
 
 def test_a_point_of_the_curve_of_mvu_has_outputs_of_the_bits_and_the_audited_epsilon() -> None:
-    (row,) = compute_mvu_curve(1, bits=2).to_dict("records")
+    (row,) = audit_mvu_curve(1, bits=2).to_dict("records")
     assert row["outputs"] <= 4
     assert row["database_epsilon"] == pytest.approx(0.1, rel=1e-5)
     assert row["decoder_epsilon"] == row["database_epsilon"]

@@ -92,7 +92,7 @@ def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):
     curve = profile(law)
     assert curve.delta(0) == pytest.approx(1 / 3)
     assert curve.delta("0.6932") == 0
-    with pytest.raises(wb.InvalidRequest, match="real inputs"):
+    with pytest.raises(wb.InvalidRequest, match="if the inputs are real numbers"):
         profile(law, "pdp")
     wb.audit(law, "0.5").plot(tmp_path / "p.svg")
     wb.audit(hole()).plot(tmp_path / "q.png", width="column")

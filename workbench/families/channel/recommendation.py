@@ -32,6 +32,7 @@ from workbench.pipeline.requirements import (
     MASS_ABOVE_RATIO,
     bounds_one_ratio,
     get_ratio_kind,
+    is_hockey_stick,
     list_ratio_notions,
 )
 from workbench.pipeline.user_baselines import make_baselines
@@ -137,7 +138,7 @@ def _is_noise_better(query: Query) -> bool:
     claim = query.claim
     real_range = query.range_query
     is_loss_at_epsilon = query.aim.max_loss is None and query.aim.runs == 1
-    if not is_loss_at_epsilon or claim.notion.name not in ("dp", "pure"):
+    if not is_loss_at_epsilon or not is_hockey_stick(claim.notion):
         return False
     if real_range.weights is None or real_range.has_user_cells:
         return False
