@@ -348,10 +348,10 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     is_right = (end > 0) & (step * (begin - 2) < _MAX_EXPONENT)
     is_left = begin < 0
     right_low, right_high, *weights = (column[is_right] for column in columns)
-    integral[is_right] = _tail_integral(np.maximum(right_low, 0), right_high, *weights)
+    integral[is_right] = _integrate_tail(np.maximum(right_low, 0), right_high, *weights)
     left_low, left_high, *weights = (column[is_left] for column in columns)
     left_high = np.minimum(left_high, 0)
-    integral[is_left] += left_high - left_low - _tail_integral(-left_high, -left_low, *weights)
+    integral[is_left] += left_high - left_low - _integrate_tail(-left_high, -left_low, *weights)
     width = end - begin
     mean: Vector = np.divide(integral, width, out=integral, where=width > 0)
     is_point = width == 0
@@ -361,7 +361,7 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     return mean
 
 
-def _tail_integral(
+def _integrate_tail(
     low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
 ) -> Vector:
     """Integrate `tail` over [low, high], 0 <= low <= high, all of shape (n,).
@@ -378,29 +378,29 @@ def _tail_integral(
     """
     integral = np.empty(low.shape)
     is_narrow = high - low < _MAX_NARROW_WIDTH
-    for integrate, selected in ((_narrow_integral, is_narrow), (_wide_integral, ~is_narrow)):
+    for integrate, selected in ((_integrate_narrow, is_narrow), (_integrate_wide, ~is_narrow)):
         if selected.any():
             columns = (column[selected] for column in (low, high, delta, a, b, q))
             integral[selected] = integrate(*columns)
     return integral
 
 
-def _narrow_integral(
+def _integrate_narrow(
     low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
 ) -> Vector:
-    """Compute `_tail_integral` over intervals that contain at most one integer.
+    """Compute `_integrate_tail` over intervals that contain at most one integer.
 
     The tail is a quadratic on each side of the integer, so two Gauss-Legendre nodes are exact.
     """
 
     def integrate_cell(cell: Vector, begin: Vector, end: Vector, *weights: Vector) -> Vector:
         """Integrate from begin to end, which lie in [cell, cell + 1]."""
-        step, *step_weights = weights
+        step, *law_weights = weights
         periods = np.floor(cell / 2)
         middle = (begin + end) / 2 - 2 * periods
         half = (end - begin) / 2
         nodes = np.array([middle - half * _NODE, middle + half * _NODE])
-        integral = half * _first_period(nodes, *step_weights).sum(axis=0)
+        integral = half * _first_period(nodes, *law_weights).sum(axis=0)
         return np.asarray(np.exp(-2 * step * periods) * integral)
 
     cell = np.floor(low)
@@ -412,18 +412,18 @@ def _narrow_integral(
     return integral
 
 
-def _wide_integral(
+def _integrate_wide(
     low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
 ) -> Vector:
-    """Compute `_tail_integral` from integrals to the ends of periods.
+    """Compute `_integrate_tail` from integrals to the ends of periods.
 
     As the tail falls, a difference of such integrals is at least a quarter of the first one, or
     smaller than the other part of the result.
     """
     first = np.floor(low / 2)
     last = np.floor(high / 2)
-    begin = _rest_of_period(low - 2 * first, a, b, q)
-    end = _rest_of_period(high - 2 * last, a, b, q)
+    begin = _integrate_rest_of_period(low - 2 * first, a, b, q)
+    end = _integrate_rest_of_period(high - 2 * last, a, b, q)
     period = q + b + (a + 5 * q * a) / 6  # The integral from 0 to 2.
     complete_periods = np.maximum(last - first - 1, 0)
     fall = np.expm1(-2 * delta * complete_periods)
@@ -433,7 +433,7 @@ def _wide_integral(
     )
 
 
-def _rest_of_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
+def _integrate_rest_of_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     """Integrate `tail` from v to 2, 0 <= v <= 2, by sums of positive terms."""
     # Products are faster than powers.
     gap = np.minimum(2 - v, 1)
