@@ -3333,7 +3333,7 @@ def format_mechanism(mechanism):
     if mechanism.kind == "joint":
         span = f" of {mechanism.span} steps" if mechanism.span else ""
         return (
-            f"A joint release, {mechanism.release}{span}, at most {mechanism.rows} rows of a "
+            f"A joint release, {mechanism.release}{span}, K = {mechanism.rows} rows of a "
             f"person, neighbours by {mechanism.neighbours}, all {count} shift vectors"
         )
     if mechanism.kind == "real-noise":

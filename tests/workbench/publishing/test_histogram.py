@@ -141,9 +141,9 @@ def test_truncated_noise_of_three_rows_is_private_by_an_own_convolution(
     assert check_with_tool(truncated) == "proven"
 
 
-def test_a_gaussian_is_best_for_eight_rows_in_eight_bins(tmp_path: Path) -> None:
-    """The norm of 8 shifts of 1 is √8, so σ² is 8 times that of one bin. Geometric needs 8² times."""
-    query = JointQuery("row-per-bin", rows=8)
+def test_a_gaussian_is_best_for_six_rows_in_six_bins(tmp_path: Path) -> None:
+    """The norm of 6 shifts of 1 is √6, so σ² is 6 times that of one bin. Geometric needs 6² times."""
+    query = JointQuery("row-per-bin", rows=6)
     candidates = list_noise_candidates(query, 1, "0.01")
     assert candidates[0].name == "discrete Gaussian"
     assert candidates == sorted(candidates, key=lambda candidate: candidate.variance)
@@ -151,8 +151,8 @@ def test_a_gaussian_is_best_for_eight_rows_in_eight_bins(tmp_path: Path) -> None
     assert check_with_tool(gaussian) == "proven"
     gaussian.certificate.save(tmp_path / "gaussian.json")
     assert check(tmp_path / "gaussian.json") == gaussian.certificate
-    # δ of continuous Gaussian noise with σ and the shift √8 (Balle and Wang 2018).
-    sigma = math.sqrt(gaussian.variance / 8)
+    # δ of continuous Gaussian noise with σ and the shift √6 (Balle and Wang 2018).
+    sigma = math.sqrt(gaussian.variance / 6)
     normal = NormalDist()
     tail = normal.cdf(-1 / (2 * sigma) - sigma)
     delta = normal.cdf(1 / (2 * sigma) - sigma) - math.e * tail
