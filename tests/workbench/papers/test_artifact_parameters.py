@@ -187,3 +187,30 @@ def test_parameters_are_declared_used_and_no_arguments_of_reproduce(name: str) -
             assert is_filled or "rows" not in declaration[artifact], (artifact, key)
     assert used == declaration.get("parameters", {}).keys()
     assert not used & reserved
+
+
+@pytest.mark.parametrize(
+    ("paper", "artifact", "changes"),
+    [
+        ("modulo-noise", "fig3", {"n": 9, "max_shift": 3, "delta_a": 0.1}),
+        ("modulo-noise", "fig4", {"n": 8, "solver_deltas": "0,0.2"}),
+        ("modulo-noise", "fig6", {"n": 12, "alpha": 0.5}),
+        ("modulo-noise", "fig9", {"n": 9, "deltas": "0,0.2"}),
+        ("modulo-noise", "fig11", {"n": 5, "max_shifts": "1,5", "epsilon_left": "1"}),
+        ("modulo-noise", "fig14", {"n_left": 6, "shifts_left": "1,2"}),
+        ("dql", "bits", {"epsilons": "1,2,3", "points": 5}),
+        ("optm", "fig2", {"gamma": 0.5}),
+        ("label-dp", "channel_lp", {"labels": "11", "epsilons": "1"}),
+        ("label-dp", "splits", {"epsilon": 2, "record_counts": "1000,3000", "repeats": 2}),
+    ],
+)
+def test_artifacts_are_computed_and_drawn_with_other_parameters(
+    paper: str, artifact: str, changes: dict[str, object]
+) -> None:
+    result = wb.reproduce(paper, artifact, jobs=1, **changes)
+    assert result.artifact.changes.keys() == changes.keys()
+    assert "nan" not in result.artifact.caption
+    assert "With other parameters" in result.artifact.caption
+    assert len(result.frame) > 0
+    if result.artifact.draw:
+        result.figure.draw_without_rendering()
