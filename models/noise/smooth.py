@@ -26,7 +26,6 @@ from workbench.models.noise.program import LineAnswer, LineProgram, prove_lower_
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
-_GAP = 1e-8  # The method ends at this gap between value and bound, relative to the value.
 _MAX_MASS_ERROR = 1e-9  # Points whose total mass differs from 1 by more than this are not used.
 
 
@@ -35,6 +34,7 @@ def solve_smooth_line(
     inner_columns: Vector,
     level_range: LevelRange | None,
     deadline: Deadline | None = None,
+    gap: float = 1e-8,
 ) -> LineAnswer | None:
     """Solve a program under smooth bounds and prove a lower bound.
 
@@ -43,6 +43,7 @@ def solve_smooth_line(
         inner_columns: columns of a law that is strictly within all bounds, shape (columns,).
         level_range: the range of levels whose bounds hold beside those of the program, or None.
         deadline: time limit; None for none.
+        gap: the method ends at this gap between value and bound, relative to the value.
 
     Returns:
         The last point, which is within all bounds, with its value and the proven bound. None if a
@@ -60,7 +61,7 @@ def solve_smooth_line(
         level_range,
         inner_columns,
         deadline,
-        _GAP,
+        gap,
     )
     if point is None:
         return None

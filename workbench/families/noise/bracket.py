@@ -99,8 +99,11 @@ class SearchLimits:
         mass_bits: bits to which the masses of a law are rounded.
         exact_precision: relative excess over a limit up to which a point counts as feasible.
         smooth_precision: the same under notions that are not hockey sticks of δ > 0, such as zCDP.
-        upper_precision: the same for mechanisms on the reals; the repair of this excess changes
-            the loss by less than every gap on the reals.
+        integer_smooth_gap: relative gap at which the interior-point method ends on the integers.
+        real_smooth_gap: the same on the reals. The grid leaves a larger gap, and a point that is
+            farther within the bounds is audited faster.
+        upper_precision: the same as `exact_precision` for mechanisms on the reals; the repair of
+            this excess changes the loss by less than every gap on the reals.
         first_grids: numbers of cells in an interval as long as the sensitivity, tried first.
         max_cell_count: the largest such number.
         max_unsplit_excesses: the largest number of shifts times outcomes for solvers that get all
@@ -128,6 +131,8 @@ class SearchLimits:
     mass_bits: int = 64
     exact_precision: float = 1e-12
     smooth_precision: float = 1e-9
+    integer_smooth_gap: float = 1e-8
+    real_smooth_gap: float = 1e-6
     upper_precision: float = 1e-6
     first_grids: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     max_cell_count: int = 192
@@ -527,8 +532,11 @@ class LineProgramSolver:
         """
         if self._has_many_comparisons(line):
             inner_columns = self.claim_bounds.make_inner_columns(line)
+            gap = _LIMITS.integer_smooth_gap
+            if self.request.is_on_reals:
+                gap = _LIMITS.real_smooth_gap
             smooth_answer = solve_smooth_line(
-                line, inner_columns, self.claim_bounds.levels, self.deadline
+                line, inner_columns, self.claim_bounds.levels, self.deadline, gap
             )
             if smooth_answer is not None:
                 return self._count(smooth_answer)
