@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from workbench.data.plain import is_integer, read_integer, read_integer_text, read_list
 from workbench.errors import InvalidRequest, must
@@ -102,7 +103,7 @@ def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int
         sizes: Sizes of the cyclic factors.
 
     Returns:
-        One shift of each pair μ, -μ, as the parts of smallest absolute value. 0 is left out.
+        One shift of each pair μ, -μ, modulo the sizes and sorted. 0 is left out.
 
     Raises:
         InvalidRequest: The text has another form, the radius is 0, or there are more than
@@ -117,41 +118,27 @@ def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int
     radius = int(match[1])
     if radius < 1:
         must("max_shift", "a radius of at least 1", repr(text))
-    is_sum = match[2].lower() == "l1"
-    shifts = []
-    for shift in _list_parts_within_norm(sizes, radius, is_sum):
-        mirror = tuple(
-            _nearest_to_zero(-part, size) for part, size in zip(shift, sizes, strict=True)
+    distances = np.zeros(sizes, dtype=np.int32)
+    combine = np.add if match[2].lower() == "l1" else np.maximum
+    for axis, size in enumerate(sizes):
+        parts = np.arange(size, dtype=np.int32)
+        shape = [1] * len(sizes)
+        shape[axis] = size
+        distances = combine(distances, np.minimum(parts, size - parts).reshape(shape))
+    is_near = (distances > 0) & (distances <= radius)
+    # Of a pair μ, -μ one shift is listed, so at least half of these.
+    if np.count_nonzero(is_near) > 2 * MAX_SHIFTS:
+        raise InvalidRequest(
+            f"max_shift must describe at most {MAX_SHIFTS} shifts. Got more for {text!r}. Choose a "
+            "smaller radius."
         )
-        if shift >= mirror and any(shift):
-            shifts.append(shift)
-        if len(shifts) > MAX_SHIFTS:
-            raise InvalidRequest(
-                f"max_shift must describe at most {MAX_SHIFTS} shifts. Got more for {text!r}. "
-                "Choose a smaller radius."
-            )
-    return sorted(shifts)
-
-
-def _list_parts_within_norm(
-    sizes: tuple[int, ...], radius: int, is_sum: bool
-) -> Iterator[tuple[int, ...]]:
-    """Yield the vectors whose sum of absolute parts (or largest one) is at most the radius."""
-    if not sizes:
-        yield ()
-        return
-    size = sizes[0]
-    # -2 and 2 are the same part modulo 4, and only 2 is listed.
-    for part in range(max(-radius, -((size - 1) // 2)), min(radius, size // 2) + 1):
-        left = radius - abs(part) if is_sum else radius
-        for others in _list_parts_within_norm(sizes[1:], left, is_sum):
-            yield (part, *others)
-
-
-def _nearest_to_zero(part: int, size: int) -> int:
-    """Return the number equal to a part modulo the size in -(size - 1) // 2 .. size // 2."""
-    remainder = part % size
-    return remainder if remainder <= size // 2 else remainder - size
+    shifts = np.argwhere(is_near)
+    mirrors = -shifts % np.array(sizes)
+    # A pair is ordered by the first part in which its shifts differ.
+    differences = shifts - mirrors
+    first_axis = np.argmax(differences != 0, axis=1)
+    is_first = differences[np.arange(len(shifts)), first_axis] <= 0
+    return [tuple(shift) for shift in shifts[is_first].tolist()]
 
 
 def _list_integers(text: str) -> list[Any]:
