@@ -195,8 +195,11 @@ def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[st
 
     The number of a narrow region stands beside it, with a line to the region.
 
-
-    numbers: the number of each formula by its text.
+    Args:
+        axis: axes of Matplotlib, on which it is drawn.
+        piece: the region and its formula.
+        epsilons: values of ε at which the ends are drawn, shape (n,).
+        numbers: the number of each formula by its text.
     """
     lower, upper = (sample_values(end, epsilons, piece.steps) for end in piece.delta)
     number = numbers[piece.to_text()]

@@ -154,6 +154,8 @@ def reproduce(
     selected_papers = _select_papers(papers, full)
     artifact_names = [only] if isinstance(only, str) else only
     selected_artifacts = _select_artifacts(selected_papers, artifact_names, full)
+    if parameters and not selected_artifacts:
+        must(next(iter(parameters)), "given for figures or tables, which have parameters", only)
     changes = _read_changes(selected_artifacts, parameters)
     artifacts, notes = _drop_uninstalled(selected_artifacts, are_named=bool(artifact_names))
     folder = None if results is None else Path(results)
@@ -177,7 +179,7 @@ def reproduce(
         run.run(jobs or count_cores())
     except KeyboardInterrupt:
         # The run is incomplete even if only a check of errata was interrupted.
-        done_count = min(len(run.rows_by_artifact), len(artifacts) - 1)
+        done_count = min(len(run.rows_by_artifact), max(0, len(artifacts) - 1))
     finally:
         # The finished artifacts are in the gallery even if a later one failed.
         if folder is not None and folder.is_dir():

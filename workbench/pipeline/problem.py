@@ -254,7 +254,8 @@ class Problem(ABC):
                 details = {**design.details, "stopped": True}
                 return replace(design.mark_stopped(), words=(*design.words, note), details=details)
             raise NotProven(
-                f"The route {design.route!r} proves only that the optimum {interval}.",
+                f"The route {design.route!r} proves only that the optimum {interval}. More time "
+                "(time_limit) may narrow the interval.",
                 design=design,
             )
         if is_accepted:

@@ -239,6 +239,13 @@ def test_erm_satisfies_theorem_2_of_the_paper(m: int, gamma: float):
     assert quantizer.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, delta=1)
 
 
+@pytest.mark.parametrize("m", [4, 6, 10])
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 3.0])
+def test_erm_is_below_the_printed_bound_of_theorem_1_at_a_margin_of_1(m: int, gamma: float):
+    audited_epsilon = audit_extremes(erm(equal_bins(m, 2), gamma), 0).pure_epsilon
+    assert audited_epsilon < erm_epsilon_bound(m, gamma, delta=1)
+
+
 def compute_erm_epsilon(m: int, margin: float, gamma: float) -> float:
     """Compute ε of ERM with equal bins by (2) and (4), without the code of the mechanism."""
     spacing = 2 * (1 + margin) / (m - 1)

@@ -214,3 +214,9 @@ def test_artifacts_are_computed_and_drawn_with_other_parameters(
     assert len(result.frame) > 0
     if result.artifact.draw:
         result.figure.draw_without_rendering()
+
+
+def test_errata_have_no_parameters(tmp_path: Path) -> None:
+    with pytest.raises(wb.InvalidRequest, match="n must be given for figures or tables"):
+        wb.reproduce("dql", "errata", tmp_path, n=5)
+    assert list(tmp_path.iterdir()) == []

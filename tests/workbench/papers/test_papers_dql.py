@@ -95,22 +95,6 @@ def test_a_point_of_the_curve_of_mvu_has_outputs_of_the_bits_and_the_audited_eps
     assert row["decoder_epsilon"] == row["database_epsilon"]
 
 
-@pytest.mark.parametrize(
-    ("epsilons", "sentence"),
-    [
-        # At the mean squared errors 2 and 8, DQL has the ε 1 and 1/2.
-        ((2.0, 0.4), "better than MVU's up to a mean squared error of 2."),
-        ((2.0, 0.6), "DQL's database guarantee is better than MVU's wherever both are drawn."),
-        ((0.9, 0.4), "DQL's database guarantee is worse than MVU's wherever both are drawn."),
-    ],
-)
-def test_the_caption_of_fig3_says_where_dql_is_better(
-    epsilons: tuple[float, float], sentence: str
-) -> None:
-    columns = {"mechanism": "MVU", "mse": [2.0, 8.0], "database_epsilon": epsilons}
-    assert sentence in describe_crossing(pd.DataFrame(columns))["crossing"]
-
-
 def test_the_parts_of_fig2_add_up_to_the_laplace_density(artifacts: dict[str, Artifact]) -> None:
     """Level t has the density f_t and the probability p_T(t). F_T(t) g_t is the sum of the parts
     p_T(s) f_s of the levels s <= t.

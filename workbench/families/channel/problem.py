@@ -151,7 +151,7 @@ class ChannelProblem(Problem):
             lambda problem, programs, start: problem.answer_by_tangents(),
         ),
         _make_route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
-        _make_route("interior bound", "why_not_smooth", "bound_by_interior"),
+        _make_route("interior bound", "why_not_interior_bound", "bound_by_interior"),
     )
 
     request: ChannelRequest
@@ -234,6 +234,13 @@ class ChannelProblem(Problem):
         if has_smooth_bounds(self.request):
             return None
         return "bounds are not smooth, or a solver was requested"
+
+    def why_not_interior_bound(self) -> Reason:
+        """Return why the interior-point method does not bound the loss after other methods."""
+        reason = self.why_not_smooth()
+        if reason is None and self.request.losses.values.size > MAX_INTERIOR_COLUMNS:
+            return "the interior-point method was the first method"
+        return reason
 
     def why_not_blocks(self) -> Reason:
         """Return why the block method does not answer.
@@ -363,7 +370,10 @@ class ChannelProblem(Problem):
         """Solve linear programs with tangents. Return a doubt if another method may prove more."""
         request = self.request
         request.check_convex_size()
-        _ = self._convex_deadline  # The clock starts here.
+        deadline = self._convex_deadline  # The clock starts here, if no method ran before.
+        limited_request = request
+        if request.how.options.time_limit is not None and not deadline.has_passed:
+            limited_request = self._limit_time()
         model = request.model()
         ordered_pairs = request.question.ordered_pairs
         comparisons = model.build_comparisons(ordered_pairs)
@@ -371,7 +381,7 @@ class ChannelProblem(Problem):
         is_plain = not request.has_extra_constraints and request.losses.forbidden is None
         try:
             solution, bound = solve_by_tangents(
-                request, ordered_pairs[0], model.program, comparisons
+                limited_request, ordered_pairs[0], model.program, comparisons
             )
         except NotProven as error:
             if error.interrupted or not is_plain:

@@ -574,7 +574,7 @@ class LineProgramSolver:
 
     @property
     def solver_details(self) -> Record:
-        """Return the entries about the solver for the report. None if no solver was called."""
+        """Return the entries about the solver for the report, none if no solver was called."""
         if not self.version:
             return {}
         return {
