@@ -98,6 +98,8 @@ def reproduce_papers(
     """
     from workbench.papers.reproduce import RESULTS_FOLDER, reproduce
 
+    if only_lists and assignments:
+        must("set", "left out with --list", repr(assignments[0]))
     if only_lists:
         return _list_artifacts(papers, only)
     parameters = _read_assignments(assignments or ())
@@ -149,6 +151,8 @@ def _read_assignments(texts: Iterable[str]) -> Record:
             must("set", "NAME=VALUE, such as n=16", repr(text))
         if name.strip() in inspect.signature(reproduce).parameters:
             must("set", "NAME=VALUE with a parameter that --list shows", repr(text))
+        if name.strip() in parameters:
+            must("set", "one value for each parameter", repr(text))
         parameters[name.strip()] = value.strip()
     return parameters
 

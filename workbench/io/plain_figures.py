@@ -262,7 +262,7 @@ def draw_lines(axis: Axes, figure: Values) -> None:
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
             axis.plot(x, y, drawstyle="steps-post" if has_steps else "default", **style)
-    top = 1.06 * axis.dataLim.ymax
+    top = 1.06 * axis.dataLim.ymax or 1.0
     axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, top))
 
 

@@ -24,6 +24,7 @@ artifacts. If a stored table is missing, the claim has the verdict NOT_COMPUTED.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ NAME = "claims"  # The name of the paper and of its only artifact.
 
 
 class MissingTable(Exception):
-    """A stored table does not exist. The message is its name."""
+    """A stored table does not exist, or has other parameters than in the paper."""
 
 
 def compare_series(
@@ -125,7 +126,7 @@ def judge_claims(paper: Paper, results: Path) -> Iterator[Record]:
         try:
             row |= _judge_claim(claim, paper, results)
         except MissingTable as missing:
-            row |= {"ours": f"{missing} is missing", "verdict": NOT_COMPUTED}
+            row |= {"ours": str(missing), "verdict": NOT_COMPUTED}
         yield row | {"source": ", ".join(_list_stored_names(claim)) or "computed"}
 
 
@@ -167,7 +168,10 @@ def _read_stored_table(part: Values, paper: Paper, results: Path) -> pd.DataFram
         name = f"{paper.name}/{name}"
     path = results / f"{name}.csv"
     if not path.exists():
-        raise MissingTable(f"results/{name}.csv")
+        raise MissingTable(f"{name}.csv is missing. Reproduce {name.partition('/')[2]} first.")
+    record = path.with_suffix(".json")
+    if record.exists() and "parameters" in json.loads(record.read_text("utf-8")):
+        raise MissingTable(f"{name}.csv has other parameters than in the paper.")
     return pd.read_csv(path)
 
 

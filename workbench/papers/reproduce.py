@@ -267,6 +267,8 @@ def _check_stored_parameters(folder: Path, changes: Iterable[tuple[str, str]]) -
     Raises InvalidRequest.
     """
     for paper, name in changes:
+        if folder.resolve() == RESULTS_FOLDER.resolve():
+            must("out", "another folder than results where parameters are changed", str(folder))
         file = folder / paper / f"{name}.json"
         if file.exists() and "parameters" not in json.loads(file.read_text("utf-8")):
             rule = f"a folder without the {name} of {paper} with the paper's parameters"

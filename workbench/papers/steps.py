@@ -229,7 +229,12 @@ class Reproduction:
 
     @property
     def _position(self) -> str:
-        """Return the number of the current artifact and the number of all, such as "[2/5]"."""
+        """Return the number of the current artifact and the number of all, such as "[2/5]".
+
+        Errata are not counted. Without artifacts it is "[errata]".
+        """
+        if not self.total:
+            return "[errata]"
         current = min(len(self.rows_by_artifact) + 1, self.total)
         return f"[{current}/{self.total}]"
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
-from math import exp, inf, nextafter
+from math import inf, nextafter
 from typing import Any, cast
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ONE, ZERO, nearest_float, round_up
+from workbench.exact.numbers import ONE, ZERO, exp_interval, nearest_float, round_down, round_up
 from workbench.models.convex.requirements import HOCKEY_STICK as HOCKEY_STICK
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as MASS_ABOVE_RATIO
 from workbench.models.convex.requirements import (
@@ -44,6 +44,7 @@ _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MAS
 
 # e^ε of a hockey stick is a coefficient of a program. Solvers accept coefficients below 10^15.
 MAX_STICK_EPSILON = 34
+_EXP_BITS = 80  # Bits after the point of an enclosure of e^ε that is rounded up.
 # A bound on Σ P^α Q^(1-α) has at most this exponent, so that it is a double.
 _MAX_POWER_EXPONENT = 700
 
@@ -184,6 +185,9 @@ read_convex_or_ratio_notion = choice_reader(
 def to_model_bound(requirement: Requirement) -> Bound:
     """Convert a requirement to the bound of a model, with its limit rounded up.
 
+    An order α that is no float is replaced by the next smaller float β. D_β <= D_α, as the Rényi
+    divergence rises with the order, so the bound at β follows from the requirement.
+
     Args:
         requirement: A requirement of a notion.
 
@@ -197,14 +201,22 @@ def to_model_bound(requirement: Requirement) -> Bound:
             rule = f"at most {_MAX_POWER_EXPONENT} in a program"
             got = f"{nearest_float(requirement.exponent):g}"
             must("(alpha - 1) times the divergence", rule, got)
-        limit = nextafter(exp(float(requirement.exponent)), inf)
-        return Bound(POWER_CONE, float(requirement.alpha), limit)
+        order = round_down(requirement.alpha)
+        if order <= 1:
+            must("alpha", "larger than 1 as a floating-point number", str(requirement.alpha))
+        share = (Fraction(order) - 1) / (requirement.alpha - 1)
+        return Bound(POWER_CONE, order, _round_exp_up(requirement.exponent * share))
     if isinstance(requirement, RelativeEntropy):
         return Bound(
             RELATIVE_ENTROPY, level=1.0, limit=nextafter(nearest_float(requirement.limit), inf)
         )
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
     return must("notion", f"one that requires {kinds}", requirement.kind)
+
+
+def _round_exp_up(exponent: Fraction) -> float:
+    """Return a float that is at least e^exponent, for an exponent >= 0."""
+    return round_up(exp_interval(exponent, _EXP_BITS)[1])
 
 
 def _to_stick_bound(stick: HockeyStick) -> Bound:
@@ -216,7 +228,7 @@ def _to_stick_bound(stick: HockeyStick) -> Bound:
     if isinstance(stick, SlopedHockeyStick):
         level = round_up(stick.slope)
     elif stick.epsilon:
-        level = nextafter(exp(float(stick.epsilon)), inf)
+        level = _round_exp_up(stick.epsilon)
     limit = 0.0
     if stick.delta:
         limit = nextafter(float(stick.delta), inf)

@@ -190,17 +190,28 @@ class CompositionSeries(Shown):
         has_epsilon_bounds = len({item.delta for item in self.compositions}) == 1
         name = "epsilon" if has_epsilon_bounds else "delta"
         symbol = "ε" if has_epsilon_bounds else "δ"
-        runs = [item.times for item in self.compositions]
-        low = [getattr(item, f"{name}_low") for item in self.compositions]
-        high = [getattr(item, name) for item in self.compositions]
+        finite = [item for item in self.compositions if math.isfinite(getattr(item, name))]
+        infinite_counts = [str(item.times) for item in self.compositions if item not in finite]
+        if not finite:
+            raise InvalidRequest("No number of runs has a finite epsilon at this delta to draw.")
+        runs = [item.times for item in finite]
+        high = [getattr(item, name) for item in finite]
+        # A segment joins the lower and the upper bound of each number of runs.
+        segment_runs = [item.times for item in finite for _ in range(2)]
+        ends: list[float] = []
+        for item in finite:
+            ends += [getattr(item, f"{name}_low"), getattr(item, name)]
         series = [
+            make_series("from the lower to the upper bound", "segments", 1, segment_runs, ends),
             make_series("upper bound (safe)", "filled", 0, runs, high),
-            make_series("lower bound", "dashed", 1, runs, low),
         ]
+        note = ""
+        if infinite_counts:
+            note = f"No finite {symbol} at {', '.join(infinite_counts)} runs."
         first = self.compositions[0]
         budget = f"δ = {first.delta:.6g}" if has_epsilon_bounds else f"ε = {first.epsilon:.6g}"
         title = f"Privacy of all runs at {budget}"
-        return draw_chart(make_line_figure(title, "number of runs", symbol, series))
+        return draw_chart(make_line_figure(title, "number of runs", symbol, series, note=note))
 
 
 def compose(

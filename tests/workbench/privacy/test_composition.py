@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.privacy import composition
-from workbench.privacy.composition import compose
+from workbench.privacy.composition import CompositionSeries, compose
 from workbench.privacy.curve import draw_profiles, profile
 from workbench.privacy.dominating_pair import compute_dominating_pair
 from workbench.privacy.opendp import MEASURES, bound_renyi_divergence, measurement
@@ -245,12 +245,13 @@ def test_composition_is_tighter_than_adding_epsilons():
     assert compose(hole(), 50, delta=1).epsilon == 0
     for bad in (
         {"times": 0, "delta": 0},
-        {"times": 1},
         {"times": 1, "delta": 0, "epsilon": 1},
         {"times": 1, "delta": 0, "interval": 0},
     ):
         with pytest.raises(wb.InvalidRequest):
             compose(plain(), **bad)
+    with pytest.raises(wb.InvalidRequest, match="no epsilon holds at delta = 0"):
+        compose(hole(), 2)
 
 
 def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
@@ -364,3 +365,13 @@ def test_renyi_is_an_upper_bound_of_the_definition():
     assert bound_renyi_divergence(hole(), 2.0) == math.inf
     with pytest.raises(wb.InvalidRequest, match="alpha"):
         bound_renyi_divergence(plain(), 1.0)
+
+
+def test_a_plot_of_several_numbers_of_runs_names_those_without_a_finite_epsilon(tmp_path):
+    """One of ten outcomes is impossible for the neighbour. In five runs this exceeds δ = 0.12."""
+    hole = wb.Channel.from_rows([[6, 3, 1, 0], [3, 6, 0, 1]])
+    results = tuple(compose(hole, count, delta="0.12") for count in (1, 5, 10))
+    figure = CompositionSeries(results).figure()
+    assert "No finite ε at 5, 10 runs." in figure.axes[0].get_xlabel()
+    with pytest.raises(wb.InvalidRequest, match="finite epsilon"):
+        CompositionSeries(results[1:]).figure()
