@@ -113,11 +113,10 @@ def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int
     [(0, 1), (1, 0)]
     """
     match = _NORM_TEXT.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        must("max_shift", 'a radius and a norm for a vector query, "1 L1" or "1 Linf"', repr(text))
-    radius = int(match[1])
-    if radius < 1:
-        must("max_shift", "a radius of at least 1", repr(text))
+    radius = 0 if match is None else int(match[1])
+    if match is None or radius < 1:
+        rule = 'a whole radius >= 1 and a norm for a vector query, "1 L1" or "1 Linf"'
+        must("max_shift", rule, repr(text))
     distances = np.zeros(sizes, dtype=np.int32)
     combine = np.add if match[2].lower() == "l1" else np.maximum
     for axis, size in enumerate(sizes):

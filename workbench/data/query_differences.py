@@ -54,8 +54,11 @@ def list_query_differences(path: Any, query: Any) -> list[int]:
     match = _QUERY_TEXT.fullmatch(query) if isinstance(query, str) else None
     if match is None:
         must("query", 'a text such as "sum(over=load)" or "sum(over=load, step=0.5)"', repr(query))
-    if not isinstance(path, (str, Path)) or not Path(path).is_file():
-        must("data", "a CSV file with the values that a person may have", repr(path))
+    if not isinstance(path, (str, Path)):
+        must("data", "the name of a CSV file", repr(path))
+    if not Path(path).is_file():
+        kind = "a folder" if Path(path).is_dir() else "no file"
+        must("data", "a CSV file with the values that a person may have", f"{path}, {kind}")
     column, step_text = match.groups()
     step = ONE if step_text is None else read_positive(step_text, "query's step")
     values = sorted(count_column(path, column))

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.files import write_atomically
 from workbench.io.result import Progress, Row
 from workbench.papers import PAPERS, load_paper
-from workbench.papers.artifact import Artifact, Paper, encode_json
+from workbench.papers.artifact import Artifact, ArtifactFunction, Paper, encode_json
 from workbench.solvers.search import Deadline
 
 ERRATA = "errata"  # The name of the step that checks the errata of a paper.
@@ -292,13 +292,29 @@ def _compute_step(task: _Task) -> list[Outcome]:
             all_papers = [load_paper(other_name) for other_name in PAPERS]
             artifact = make(task.full, task.results, all_papers)
         else:
-            artifact = make(task.full, **changes)
+            artifact = _make_with_parameters(paper.name, name, make, task.full, changes)
         rows = _list_comparison_rows(paper.name, artifact)
         files = {}
         if task.results is not None:
             files = artifact.build_files(task.formats, task.dpi)
         outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files, rows, artifact))
     return outcomes
+
+
+def _make_with_parameters(
+    paper: str, name: str, make: ArtifactFunction, full: bool, changes: Values
+) -> Artifact:
+    """Make an artifact. Raises InvalidRequest if changed parameters give too large numbers."""
+    try:
+        return make(full, **changes)
+    except OverflowError as error:
+        if not changes:
+            raise
+        text = ", ".join(f"{key} = {value}" for key, value in changes.items())
+        raise InvalidRequest(
+            f"The parameters of {paper} {name} must be small enough for floating-point numbers. "
+            f"Got {text}."
+        ) from error
 
 
 def _list_comparison_rows(paper: str, artifact: Artifact) -> list[Row]:

@@ -113,6 +113,9 @@ class ModuloNoise(OneLine):
 
     def _list_near_shifts(self, max_shift: Any) -> Iterable[Any]:
         """List the shifts up to max_shift. Raises InvalidRequest."""
+        if self.is_scalar and isinstance(max_shift, str) and "l" in max_shift.lower():
+            rule = "a whole number for one coordinate; a norm is for several (sizes)"
+            must("max_shift", rule, repr(max_shift))
         if self.is_scalar:
             upper_limit = min(self.sizes[0] - 1, MAX_SHIFTS)
             return range(1, read_integer(max_shift, "max_shift", 1, upper_limit) + 1)

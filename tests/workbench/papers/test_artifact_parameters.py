@@ -220,3 +220,8 @@ def test_errata_have_no_parameters(tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match="n must be given for figures or tables"):
         wb.reproduce("dql", "errata", tmp_path, n=5)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_too_large_parameters_are_refused() -> None:
+    with pytest.raises(wb.InvalidRequest, match="must be small enough for"):
+        wb.reproduce("modulo-noise", only="fig2", epsilon=1000)

@@ -92,7 +92,9 @@ def test_the_repr_of_consecutive_shifts_is_short() -> None:
 
 DOMAIN = "A query domain must be given by exactly one of n and sizes."
 RELATION = "A neighbour relation must be given by exactly one of shifts and max_shift."
-NORM = 'max_shift must be a radius and a norm for a vector query, "1 L1" or "1 Linf". Got '
+NORM = (
+    'max_shift must be a whole radius >= 1 and a norm for a vector query, "1 L1" or "1 Linf". Got '
+)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +167,11 @@ NORM = 'max_shift must be a radius and a norm for a vector query, "1 L1" or "1 L
         ({"sizes": 9, "shifts": [1]}, "sizes must be a list of integers >= 1. Got 9."),
         ({"sizes": "5x5", "max_shift": "1 L2"}, NORM + "'1 L2'."),
         ({"sizes": "5x5", "max_shift": "1.5 L1"}, NORM + "'1.5 L1'."),
+        ({"sizes": "5x5", "max_shift": "0 L1"}, NORM + "'0 L1'."),
         (
-            {"sizes": "5x5", "max_shift": "0 L1"},
-            "max_shift must be a radius of at least 1. Got '0 L1'.",
+            {"n": 8, "max_shift": "1 L1"},
+            "max_shift must be a whole number for one coordinate; a norm is for several (sizes). "
+            "Got '1 L1'.",
         ),
         (
             {"sizes": "5x5", "max_shift": "1 L1", "directed": True},

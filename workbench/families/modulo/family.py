@@ -88,7 +88,11 @@ _HEAVIEST_MASSES = 16  # If there are more masses, a report lists this many of t
 
 def _read_sizes(value: Any, name: str) -> Ints:
     """Read the numbers of answers of the coordinates: "5x5", or a list. Raises InvalidRequest."""
-    return list_reader(read_integer, "x")(value.lower() if isinstance(value, str) else value, name)
+    if not isinstance(value, str):
+        return list_reader(read_integer, "x")(value, name)
+    if not all(part.strip() for part in value.lower().split("x")):
+        must(name, "a number for each coordinate, such as 4x5", repr(value))
+    return list_reader(read_integer, "x")(value.lower(), name)
 
 
 def _read_shifts(value: Any, name: str) -> tuple[Any, ...]:
