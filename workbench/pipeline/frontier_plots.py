@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from workbench.exact.objects import FloatPair
+    from workbench.exact.objects import FloatPair, Pair
 
 # Largest number of panels in a row, and of numeric values that get a panel each.
 _MAX_COLUMNS = 4
@@ -65,6 +65,8 @@ _ROOM_BELOW = 0.35
 _ROOM_ABOVE = 0.08
 # A line has about this many markers, so that they do not overlap.
 _MAX_MARKERS = 14
+# The size of a marker in points.
+_MARKER_SIZE = 4.5
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class Series:
         has_jumps: Whether its error jumps as the budget grows, as a minimum of finitely many
             errors.
         width: Width of the line in points.
+        marker: Marker of Matplotlib for computed points. None: the marker of the colour.
+        marker_size: Size of the marker in points.
+        marker_turn: Numbers (k, n). The points k, k + n, k + 2n, ... have a marker, so that the
+            markers of n equal lines with different k are all visible.
     """
 
     label: str
@@ -85,6 +91,9 @@ class Series:
     dash: Any = "-"
     has_jumps: bool = False
     width: float = 1.5
+    marker: str | None = None
+    marker_size: float = _MARKER_SIZE
+    marker_turn: Pair = (0, 1)
 
 
 AllSeries = Mapping[str, Series]
@@ -421,10 +430,11 @@ def _list_lines(rows: pd.DataFrame, x: str, y: str, line_style: Series) -> list[
     points = points.dropna(subset=[x]).sort_values(x)
     is_computed = points["curve"].isin(_COMPUTED_CURVES).any()
     if is_computed:
+        spacing = max(1, len(points) // _MAX_MARKERS)
         style |= {
-            "marker": MARKERS[line_style.colour],
-            "markersize": 4.5,
-            "markevery": max(1, len(points) // _MAX_MARKERS),
+            "marker": line_style.marker or MARKERS[line_style.colour],
+            "markersize": line_style.marker_size,
+            "markevery": [line_style.marker_turn[0] * spacing, line_style.marker_turn[1] * spacing],
         }
     if is_piece.any():
         style |= {"label": None, **SOLVER_MARKER_STYLE}
@@ -511,7 +521,8 @@ def _join_single_curves(
 ) -> tuple[pd.DataFrame, dict[str, Series]]:
     """Move the curve of each budget with only one mechanism into the first panel with several.
 
-    A panel with one line says less than the line beside the others. Without a panel of several
+    A panel with one line says less than the line beside the others. The title of the first panel
+    then states the budget of the lines whose labels name no budget. Without a panel of several
     mechanisms, nothing changes.
 
     Args:
@@ -519,24 +530,40 @@ def _join_single_curves(
         series: Style of each mechanism, by name.
 
     Returns:
-        The rows and the styles, in which a moved curve has a name of its own.
+        The rows and the styles, in which a moved curve has a name and a marker of its own.
     """
     mechanisms_by_budget = points.groupby("budget", sort=False)["mechanism"].unique()
     crowded = [budget for budget, names in mechanisms_by_budget.items() if len(names) > 1]
+    single_budgets = {}
+    for budget, names in mechanisms_by_budget.items():
+        if len(names) == 1 and names[0] in series:
+            single_budgets[budget] = names[0]
     joined_series = {**series}
-    if not crowded:
+    if not crowded or not single_budgets:
         return points, joined_series
-    for k, (budget, names) in enumerate(mechanisms_by_budget.items()):
-        if len(names) > 1 or names[0] not in series:
-            continue
-        style = series[names[0]]
+    designs = points[points["curve"].isin(_COMPUTED_CURVES)]["mechanism"].unique()
+    used_markers = {MARKERS[series[name].colour] for name in designs if name in series}
+    free_markers = [marker for marker in MARKERS if marker not in used_markers] or [*MARKERS]
+    # A moved curve may hide the curve of its mechanism, so they take turns with their markers.
+    turn_count = len(single_budgets) + 1
+    for name in single_budgets.values():
+        joined_series[name] = replace(series[name], marker_turn=(0, turn_count))
+    panel_title = f"{crowded[0]} unless stated"
+    points = points.assign(budget=points["budget"].replace(crowded[0], panel_title))
+    for k, (budget, name) in enumerate(single_budgets.items(), 1):
+        style = series[name]
         joined_name = f"{style.label}, {budget}"
-        dash = DASHES[1 + k % (len(DASHES) - 1)]
-        joined_series[joined_name] = replace(style, label=joined_name, dash=dash)
+        joined_series[joined_name] = replace(
+            style,
+            label=joined_name,
+            dash=DASHES[1 + k % (len(DASHES) - 1)],
+            marker=free_markers[k % len(free_markers)],
+            marker_turn=(k, turn_count),
+        )
         is_moved = points["budget"] == budget
         points = points.assign(
             mechanism=points["mechanism"].mask(is_moved, joined_name),
-            budget=points["budget"].mask(is_moved, crowded[0]),
+            budget=points["budget"].mask(is_moved, panel_title),
         )
     return points, joined_series
 

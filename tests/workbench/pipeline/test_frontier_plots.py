@@ -39,10 +39,19 @@ def test_a_budget_with_one_mechanism_is_drawn_beside_the_others() -> None:
     table = make_rows({0.0: ["ours", "theirs"], 0.01: ["ours"], 0.1: ["ours"]})
     assert draw_errors(table) == [
         (
-            "DP, δ = 0",
+            "DP, δ = 0 unless stated",
             ["our design", "their noise", "our design, DP, δ = 0.01", "our design, DP, δ = 0.1"],
         )
     ]
+
+
+def test_joined_budgets_have_different_markers() -> None:
+    table = make_rows({0.0: ["ours", "theirs"], 0.01: ["ours"], 0.1: ["ours"]})
+    figure = make_budget_plots(table, "ours", SERIES, "title", "loss")["error_epsilon"]()
+    assert figure is not None
+    lines = [line for line in figure.axes[0].lines if "our design" in str(line.get_label())]
+    assert len({line.get_marker() for line in lines}) == 3
+    assert [line.get_markevery() for line in lines] == [(0, 3), (1, 3), (2, 3)]
 
 
 @pytest.mark.parametrize("names", [["ours"], ["ours", "theirs"]])
@@ -56,4 +65,5 @@ def test_the_title_says_where_no_message_is_short_enough() -> None:
         {"bits": [3, 3, 3, 4], "epsilon": [1, 2, 4, 4], "decoder_epsilon": [2.0, None, None, 8.0]}
     )
     assert _describe_ends(table) == "\nNo ℓ reaches 3 bits from ε = 2 on"
+    assert _describe_ends(table[table["epsilon"] != 2]) == "\nNo ℓ reaches 3 bits at ε = 4"
     assert _describe_ends(table[table["bits"] == 4]) == ""

@@ -20,7 +20,8 @@ from workbench.pipeline.frontier_plots import Series, make_budget_plots
 
 # The colour and the line of every series of a plot.
 SERIES = {
-    "bins": Series("RR-on-Bins", 0),
+    # At δ = 0 the channel LP may have the same losses, and is drawn above this line.
+    "bins": Series("RR-on-Bins", 0, width=3.5, marker_size=7.0),
     "lp": Series("channel LP on the labels", 2),
     "unbiased": Series("unbiased randomizer", 1),
     "laplace": Series("clipped Laplace", colour=7, dash=":"),

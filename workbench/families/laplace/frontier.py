@@ -131,7 +131,7 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
             Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
             Quantity("decoder_epsilon", "ℓε of the decoder", True),
             bit_series,
-            f"{title}:\nleast decoder ε within a bit budget{ends}",
+            f"{title}:\nsmallest ε of the decoder for a mean length{ends}",
             by="bits",
         ),
         "error_epsilon": partial(
@@ -160,7 +160,11 @@ def _describe_ends(points: pd.DataFrame) -> str:
     unreachable = points[points["decoder_epsilon"].isna()]
     parts = []
     for bits, rows in unreachable.groupby("bits"):
-        parts.append(f"{bits:g} bits from ε = {rows['epsilon'].min():.3g} on")
+        first_epsilon = f"ε = {rows['epsilon'].min():.3g}"
+        if len(rows) == 1:
+            parts.append(f"{bits:g} bits at {first_epsilon}")
+        else:
+            parts.append(f"{bits:g} bits from {first_epsilon} on")
     if not parts:
         return ""
     return f"\nNo ℓ reaches {', '.join(parts)}"
