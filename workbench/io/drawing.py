@@ -410,9 +410,13 @@ class _Curve:
         self.axis.stairs(self.y, edges, baseline=None, **self.style)
 
     def draw_errors(self) -> None:
-        """Draw points with error bars."""
+        """Draw points with error bars, or without them if all lengths are 0 or unknown."""
         lengths = np.nan_to_num(self.values(self.look["error"]))
-        self.axis.errorbar(self.x, self.y, yerr=lengths, **self.style)
+        if lengths.any():
+            self.axis.errorbar(self.x, self.y, yerr=lengths, **self.style)
+        else:
+            style = self.style_without("capsize", "elinewidth")
+            self.axis.plot(self.x, self.y, **style)
 
     def draw_band(self) -> None:
         """Draw a band between two expressions."""

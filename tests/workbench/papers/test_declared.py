@@ -111,6 +111,14 @@ def test_a_text_at_no_number_is_left_out() -> None:
     assert [text.get_text() for text in axis.texts] == ["1", "1"]
 
 
+@pytest.mark.parametrize(("error", "bar_count"), [("0 * y", 0), ("y.where(y > 9)", 0), ("y", 1)])
+def test_points_without_standard_errors_have_no_error_bars(error: str, bar_count: int) -> None:
+    series = [{"kind": "errors", "x": "x", "y": "y", "error": error, "capsize": 2}]
+    (axis,) = draw_declared_figure(Drawing({"series": series}), TABLE).axes
+    assert len(axis.containers) == bar_count
+    assert axis.lines[0].get_ydata().tolist() == [1, 2, 3, 4]
+
+
 def test_there_may_be_more_curves_than_markers() -> None:
     series = [{"by": "x", "x": "x", "y": "y", "marker": "by"}]
     table = pd.DataFrame({"x": range(20), "y": 1.0})
