@@ -55,7 +55,7 @@ def test_a_changed_figure_has_no_printed_numbers_and_says_so() -> None:
     assert len(result) == 0
     assert "no printed number is compared" in result.sentences[0]
     assert result.artifact.changes == {"deltas": [0.2]}
-    assert "deltas = 0.2 (default: 0.1212,0.1238,0.1522)" in result.artifact.caption
+    assert "deltas = 0.2 (default: 0.1212, 0.1238, 0.1522)" in result.artifact.caption
     assert "Table 1" not in result.artifact.caption
     assert "printed" not in result.frame
     labels = result.figure.axes[1].get_legend_handles_labels()[1]
