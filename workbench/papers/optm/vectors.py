@@ -174,8 +174,8 @@ def describe_vectors(table: pd.DataFrame) -> Record:
     for name in ("OPTM", "OPTM, squared error"):
         counts = {other: int((errors[name] > errors[other]).sum()) for other in ("MVU", "RQM")}
         sentences.append(
-            f"The mean error of {name} is larger than MVU's at {counts['MVU']} of {len(errors)} "
-            f"values of ε, and larger than RQM's at {counts['RQM']}."
+            f"The mean error of {name} is larger than MVU's at {counts['MVU'] or 'none'} of "
+            f"{len(errors)} values of ε, and larger than RQM's at {counts['RQM'] or 'none'}."
         )
     return {
         "count": _VECTOR_COUNT,
