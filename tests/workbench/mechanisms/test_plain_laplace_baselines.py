@@ -5,6 +5,7 @@ The number x is uniform on [-1, 1].
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -53,6 +54,41 @@ def test_quantized_laplace_has_the_bits_and_error_of_its_law(
 
 def test_a_small_step_adds_the_variance_of_uniform_rounding() -> None:
     assert compute_quantized_mse(1.0, 0.01) == pytest.approx(2 + 0.01**2 / 12, rel=1e-9)
+
+
+def test_the_error_of_a_step_of_1e_9_takes_no_sum_over_its_cells() -> None:
+    """A sum over the 10^11 cells does not fit into memory. The rounding adds at most (w/2)²."""
+    assert compute_quantized_mse(1.0, 1e-9) == pytest.approx(2, rel=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "step"), [(100.0, 0.3), (100.0, 2.0), (1e4, 0.7), (0.01, 9.0)])
+def test_the_error_is_the_integral_over_the_density_of_the_noisy_number(
+    epsilon: float, step: float
+) -> None:
+    """E[(w M - x)² | Z = z] is the average over x, whose pieces between jumps are cubes.
+
+    The integral over z has nodes between the jumps of x + z at both ends of x.
+    """
+
+    def average_over_inputs(z: float) -> float:
+        first = math.floor((z - 1) / step + 0.5)
+        last = math.floor((z + 1) / step + 0.5)
+        messages = np.arange(first, last + 1)
+        lower = np.maximum(step * (messages - 0.5) - z, -1)
+        upper = np.minimum(step * (messages + 0.5) - z, 1)
+        return float((((upper - step * messages) ** 3 - (lower - step * messages) ** 3) / 6).sum())
+
+    last_z = 60 / epsilon
+    positions = np.arange(-2 - last_z / step, 2 + last_z / step).round() + 0.5
+    cuts = np.concatenate([step * positions - 1, step * positions + 1, np.linspace(0, last_z, 61)])
+    cuts = np.unique(np.clip(cuts, 0, last_z))
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    total = 0.0
+    for a, b in itertools.pairwise(cuts):
+        for node, weight in zip(a + (b - a) * (1 + nodes) / 2, weights * (b - a) / 2, strict=True):
+            density = epsilon * math.exp(-epsilon * node)  # Both signs of z together.
+            total += weight * density * average_over_inputs(node)
+    assert compute_quantized_mse(epsilon, step) == pytest.approx(total, rel=1e-9)
 
 
 def test_the_law_of_quantized_laplace_has_the_epsilon_of_the_noise() -> None:

@@ -26,6 +26,18 @@ The mean length of a code is a sum over its classes (`mean_length`), with these 
     dithered    P(|M| >= h) = E ∫_(h-1)^h P(R <= |x|/(2v)) dv = K(h) - K(h-1), with
                 P(R <= r) = 1 - (1 + ε r) e^(-ε r),
                 K(h) = E h (1 - e^(-ε |x|/(2h))) = h (1 - (1 - e^-t)/t), t = ε/(2h), K(0) = 0
+
+The mean squared error of the quantized noise. Let Y = x + Z, and let e = w round(Y/w) - Y be its
+rounding error. Then w M - x = e + Z, and the error is E Z² + E e² + 2 E eZ. With u = 2πk/w, the
+Fourier series of the sawtooth e and of e², and the characteristic functions of x and Z give
+
+    2/ε² + w²/12 + Σ_(k>=1) (-1)^k 4 sin(u)/u (1/u² - 1/(ε² + u²) + 2 ε²/(ε² + u²)²).
+
+The sums of the three terms are known. Let n = round(1/w) and s = 1 - n w, so |s| <= w/2. The error
+is then
+
+    n w (2/ε² + w²/12) + s³/3
+        + w/ε² sinh(εs)/sinh(εw/2) (1 - εs coth(εs) + (εw/2) coth(εw/2)).
 """
 
 from __future__ import annotations
@@ -41,8 +53,6 @@ from workbench.mechanisms.dyadic_laplace.elias import Code, class_length
 _CLASS_COUNT = 64  # Messages are below 2^63 in size.
 _LEAST_THRESHOLD = 1e-300  # K(0) = 0 is computed at this h.
 _MAX_SERIES_ARGUMENT = 1e-2  # K is computed by its series below this t.
-_PIECE_NODE_COUNT = 8  # Gauss-Legendre nodes of each interval between two jumps of the quantizer.
-_TAIL_EXPONENT = 45.0  # Laplace noise beyond 45/ε has the probability e^-45.
 _STEP_ITERATIONS = 80  # Halvings of the interval of ln w.
 
 
@@ -123,29 +133,26 @@ def compute_quantized_bits(epsilon: float, step: float, code: Code) -> float:
 
 
 def compute_quantized_mse(epsilon: float, step: float) -> float:
-    """Compute E (w M - x)² for M = round((x + Z)/w).
+    """Compute E (w M - x)² for M = round((x + Z)/w), by the closed form of the module header.
 
     Args:
         epsilon: The ε of the noise, > 0.
         step: The step w > 0.
     """
-    largest = math.ceil((1 + _TAIL_EXPONENT / epsilon) / step) + 1
-    messages = np.arange(-largest, largest + 1)
-    upper_ends = step * (messages[:-1] + 0.5)
-    # The law of M has a kink at every x between two cells. The errors of x and -x are equal.
-    inner_ends = upper_ends[(upper_ends > 0) & (upper_ends < 1)]
-    cuts = np.concatenate([[0.0], inner_ends, [1.0]])
-    nodes, weights = np.polynomial.legendre.leggauss(_PIECE_NODE_COUNT)
-    widths = np.diff(cuts)[:, None] / 2
-    x = (cuts[:-1, None] + widths * (1 + nodes)).ravel()
-    x_weights = (widths * weights).ravel()
-    total = 0.0
-    for place, weight in zip(x, x_weights, strict=True):
-        z = upper_ends - place
-        tail = np.exp(-epsilon * np.abs(z)) / 2
-        cdf = np.concatenate([[0.0], np.where(z < 0, tail, 1 - tail), [1.0]])
-        total += float(weight) * float(np.diff(cdf) @ (step * messages - place) ** 2)
-    return total
+    whole_steps = round(1 / step)
+    rest = 1 - step * whole_steps  # s
+    a = epsilon * abs(rest)
+    b = epsilon * step / 2
+    # sinh(a)/sinh(b), without overflow.
+    ratio = math.exp(a - b) * math.expm1(-2 * a) / math.expm1(-2 * b)
+    bracket = 1 - _multiply_by_coth(a) + _multiply_by_coth(b)
+    noise_part = step * math.copysign(ratio, rest) * bracket / epsilon**2
+    return step * whole_steps * (2 / epsilon**2 + step**2 / 12) + rest**3 / 3 + noise_part
+
+
+def _multiply_by_coth(t: float) -> float:
+    """Compute t coth(t) for t >= 0, which is 1 at 0."""
+    return t / math.tanh(t) if t > 0 else 1.0
 
 
 def _integrate_tail(t: Vector, epsilon: float) -> Vector:
