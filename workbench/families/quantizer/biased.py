@@ -19,7 +19,9 @@ from functools import partial
 
 import numpy as np
 
+from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.search import SearchClock
 from workbench.mechanisms.baselines.two_bin import BiasedQuantizer, equal_bins, rqm_selection
 from workbench.models.quantizer.program import smallest_reach
 from workbench.solvers.search import bisect
@@ -47,21 +49,33 @@ class BiasedPoint:
     error: float
 
 
-def trace_biased_quantizers(levels: int, question: LawQuestion) -> list[BiasedPoint]:
+def trace_biased_quantizers(
+    levels: int, question: LawQuestion, clock: SearchClock | None = None
+) -> list[BiasedPoint]:
     """Find the biased quantizers with the smallest errors for their biases.
 
     Args:
         levels: the number of outputs, at least 2.
         question: density, loss and ε of the law (see `LawQuestion`).
+        clock: is asked before every B and q of the grid, and says later whether it stopped the
+            search. None: a clock with the deadline of the question.
 
     Returns:
         The points in the order of increasing bias and falling error; none if no quantizer of the
         grid is private.
+
+    Raises:
+        NotProven: the time limit ended the search before a private quantizer was found.
     """
+    clock = clock or SearchClock(question.deadline)
     points = []
-    for quantizer in _list_private_quantizers(levels, question):
+    for quantizer in _list_private_quantizers(levels, question, clock):
         error = quantizer.expected_loss(question.loss, question.density)
         points.append(BiasedPoint(quantizer, quantizer.bias, error))
+    if clock.is_stopped and not points:
+        raise NotProven(
+            "The time limit ended the search before a private biased quantizer was found."
+        )
     points.sort(key=lambda point: (point.bias, point.error))
     best_points: list[BiasedPoint] = []
     for point in points:
@@ -70,8 +84,10 @@ def trace_biased_quantizers(levels: int, question: LawQuestion) -> list[BiasedPo
     return best_points
 
 
-def _list_private_quantizers(levels: int, question: LawQuestion) -> Iterator[BiasedQuantizer]:
-    """Yield the private quantizers of the grid."""
+def _list_private_quantizers(
+    levels: int, question: LawQuestion, clock: SearchClock
+) -> Iterator[BiasedQuantizer]:
+    """Yield the private quantizers of the grid until the clock stops the search."""
     epsilon = question.float_epsilon
     max_rate = _MAX_RATE_PER_EPSILON * question.epsilon
     # With two outputs there is nothing to select.
@@ -79,6 +95,8 @@ def _list_private_quantizers(levels: int, question: LawQuestion) -> Iterator[Bia
     for reach in np.geomspace(1, _MAX_REACH_FACTOR * smallest_reach(epsilon), _REACH_COUNT):
         bins = equal_bins(levels, Fraction(f"{reach:.4g}"))
         for q in selections:
+            if clock.should_stop():
+                return
             selection = rqm_selection(levels, q)
             build = partial(BiasedQuantizer.from_selection, bins, selection)
             largest_rate = _find_largest_rate(build, epsilon, max_rate)

@@ -22,10 +22,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from workbench.errors import NotProven
 from workbench.exact.objects import Values
 from workbench.families.quantizer.biased import trace_biased_quantizers
 from workbench.families.quantizer.family import list_quantizer_points
 from workbench.families.quantizer.limit import compute_mae_limit
+from workbench.families.quantizer.search import SearchClock
 from workbench.pipeline.frontier_plan import (
     Plan,
     Plots,
@@ -33,6 +35,7 @@ from workbench.pipeline.frontier_plan import (
     Task,
     make_baseline_task,
     make_design_task,
+    make_failed_row,
 )
 from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_series, draw_panels
 from workbench.pipeline.outcome import translate_errors
@@ -111,12 +114,16 @@ def _list_mechanism_columns(design: Design) -> Row:
 def _list_biased_rows(columns: Row, request: QuantizerRequest) -> list[Row]:
     """List the rows of biased quantizers at one ε and number of outputs."""
     question = request.law_question
+    columns = {"curve": "biased", "mechanism": "biased", **columns}
+    clock = SearchClock(question.deadline)
+    try:
+        points = trace_biased_quantizers(request.question.levels, question, clock)
+    except NotProven as error:
+        return [make_failed_row(error, **columns)]
     rows = []
-    for point in trace_biased_quantizers(request.question.levels, question):
+    for point in points:
         quantizer = point.quantizer
         row = {
-            "curve": "biased",
-            "mechanism": "biased",
             **columns,
             "objective": point.error,
             "bias": point.bias,
@@ -124,7 +131,7 @@ def _list_biased_rows(columns: Row, request: QuantizerRequest) -> list[Row]:
             "mae": quantizer.mae(question.density),
             "mse": quantizer.mse(question.density),
             "reach": float(quantizer.bins[-1]),
-            "status": "searched",
+            "status": "time_limit" if clock.is_stopped else "searched",
         }
         rows.append(row)
     return rows

@@ -35,6 +35,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -463,9 +464,12 @@ def solve_optm(
         NotProven: the time limit ended the search.
         SolverUnavailable: the solver cannot solve linear programs.
     """
+    if solver is None:
+        with closing(ProgramSolver(question)) as new_solver:
+            return solve_optm(bins, question, width=width, solver=new_solver)
     shape = make_two_bin_shape(bins, question.density)
     bounded_keys = shape.bounded_vectors
-    search = SliceSearch(shape, question.float_epsilon, solver or ProgramSolver(question))
+    search = SliceSearch(shape, question.float_epsilon, solver)
     if not bounded_keys:
         search.solve_slice({})
     elif width is None:
@@ -475,8 +479,6 @@ def solve_optm(
     else:
         for start in search.list_starts():
             search.search_around(start)
-    if solver is None:
-        search.solver.close()
     return make_optm_answer(bins, shape, search.best)
 
 

@@ -22,6 +22,7 @@ at every ε.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -157,17 +158,16 @@ class OptmChoices:
                 return solve_optm_with_thinner_slices(bins, question)
             return solve_optm(bins, question, width=float(self.width))
         shape = self._make_shape(bins, question)
-        solver = ProgramSolver(question)
         optimum: ProgramOptimum | None
-        if self.method == "optm-theorem6" and not self.has_bounds:
-            search = SliceSearch(shape, question.float_epsilon, solver)
-            optimum = search.find_theorem6_optimum()
-        else:
-            programs = self._list_programs(shape, question.float_epsilon)
-            optima = [solver.solve(program) for program in programs]
-            solved = [point for point in optima if point is not None]
-            optimum = min(solved, key=lambda point: point.objective, default=None)
-        solver.close()
+        with closing(ProgramSolver(question)) as solver:
+            if self.method == "optm-theorem6" and not self.has_bounds:
+                search = SliceSearch(shape, question.float_epsilon, solver)
+                optimum = search.find_theorem6_optimum()
+            else:
+                programs = self._list_programs(shape, question.float_epsilon)
+                optima = [solver.solve(program) for program in programs]
+                solved = [point for point in optima if point is not None]
+                optimum = min(solved, key=lambda point: point.objective, default=None)
         if optimum is not None and self.method == "optm-authors":
             # The authors' programs minimise a multiple of (8), without its constant.
             error_bound = float(shape.losses @ optimum.x[: shape.size])

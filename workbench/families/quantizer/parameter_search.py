@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.data.intervals import read_bins
+from workbench.errors import NotProven
 from workbench.exact.numbers import Real
 from workbench.families.quantizer.laws import Bins, LawQuestion
 from workbench.families.quantizer.search import (
+    SearchClock,
     find_best_rqm,
     find_largest_q,
     is_increasing,
@@ -46,13 +48,24 @@ _WIDE_BIN_RATIO = Fraction(3, 2)  # The ratio of neighbouring bins of this kind.
 _FIRST_STEP = Fraction(1, 20)  # Bins are moved by this step first.
 _LAST_STEP = Fraction(1, 100)  # Bins are not moved by a smaller step.
 
-# A mechanism and its parameter as text, such as "q = 0.219". The text is empty for two outputs.
-Found = tuple[Quantizer, str]
+
+class FoundQuantizer(NamedTuple):
+    """A mechanism with its parameter.
+
+    Attributes:
+        quantizer: the mechanism.
+        parameter: the parameter as text, such as "q = 0.219". Empty for two outputs.
+        is_stopped: whether the time limit stopped the search for the bins.
+    """
+
+    quantizer: Quantizer
+    parameter: str
+    is_stopped: bool = False
 
 
 def find_best_parameter(
     method: str, bins: Bins | None, levels: int, question: LawQuestion
-) -> Found | None:
+) -> FoundQuantizer | None:
     """Find the RQM or ERM of least error at a budget.
 
     Args:
@@ -60,29 +73,48 @@ def find_best_parameter(
         bins: the outputs in increasing order; symmetric around 0 for "erm". None: the search
             chooses them.
         levels: the number of outputs.
-        question: density, loss and ε of the law (see `LawQuestion`).
+        question: density, loss, ε and deadline of the law (see `LawQuestion`). After the deadline
+            no more bins are tried.
 
     Returns:
         The mechanism and its parameter. None if none was found.
+
+    Raises:
+        NotProven: the time limit ended the search before bins with a private parameter were found.
     """
     if bins is None and levels == 2:
-        return randomized_response(question.epsilon), ""
-    if method == "rqm":
-        if bins is None:
-            best = find_best_rqm(levels, question.epsilon, question.loss, question.density)
-            if best is None:
-                return None
-            bins = best.bins
-        q = find_largest_q(bins, question.epsilon, digits=_PARAMETER_DIGITS)
-        return None if q is None else (rqm(bins, q), f"q = {float(q):.9g}")
+        return FoundQuantizer(randomized_response(question.epsilon), "")
+    clock = SearchClock(question.deadline)
     if bins is None:
-        bins = _ErmSearch(question).find_best_bins(levels)
-    gamma = None
-    if bins is not None:
-        gamma = find_largest_gamma(bins, question.epsilon)
-    if bins is None or gamma is None:
+        bins = _search_bins(method, levels, question, clock)
+    if bins is None:
+        if clock.is_stopped:
+            raise NotProven(
+                f"The time limit ended the search before bins with a private parameter of "
+                f"{method.upper()} were found. Increase --time-limit."
+            )
         return None
-    return erm(bins, gamma), f"gamma = {float(gamma):.9g}"
+    if method == "rqm":
+        q = find_largest_q(bins, question.epsilon, digits=_PARAMETER_DIGITS)
+        if q is None:
+            return None
+        return FoundQuantizer(rqm(bins, q), f"q = {float(q):.9g}", clock.is_stopped)
+    gamma = find_largest_gamma(bins, question.epsilon)
+    if gamma is None:
+        return None
+    return FoundQuantizer(erm(bins, gamma), f"gamma = {float(gamma):.9g}", clock.is_stopped)
+
+
+def _search_bins(
+    method: str, levels: int, question: LawQuestion, clock: SearchClock
+) -> Bins | None:
+    """Return the best bins that are tried before the clock stops the search. None without any."""
+    if method == "erm":
+        return _ErmSearch(question, clock).find_best_bins(levels)
+    best = find_best_rqm(
+        levels, question.epsilon, question.loss, question.density, should_stop=clock.should_stop
+    )
+    return None if best is None else best.bins
 
 
 def find_largest_gamma(
@@ -129,19 +161,21 @@ class _ErmSearch:
 
     Args:
         question: density, loss and ε of the law.
+        clock: is asked before every trial. Once it stops the search, no more bins are tried.
 
     Attributes:
         best_bins: the best bins found, None before there are any.
         least_error: the error of ERM on them, at its largest private γ.
     """
 
-    def __init__(self, question: LawQuestion) -> None:
+    def __init__(self, question: LawQuestion, clock: SearchClock) -> None:
         self.question = question
+        self.clock = clock
         self.best_bins: Bins | None = None
         self.least_error = math.inf
 
     def find_best_bins(self, levels: int) -> Bins | None:
-        """Return the best bins found, None if no bins have a private ERM."""
+        """Return the best bins found, None if no bins that were tried have a private ERM."""
         question = self.question
         grid = list_bin_grid(levels, question, default_reach(question.float_epsilon))
         grid += _list_wide_bins(levels, question.float_epsilon)
@@ -161,6 +195,8 @@ class _ErmSearch:
         """Keep bins if their ERM has a smaller error than the best one, and return whether so."""
         is_symmetric = all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
         if not is_symmetric or not is_increasing(bins) or bins[-1] < 1:
+            return False
+        if self.clock.should_stop():
             return False
         # A larger γ has a smaller error, so the largest one shows whether the bins can be better.
         if self._compute_error(bins, _MAX_GAMMA) >= self.least_error:

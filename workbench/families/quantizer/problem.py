@@ -272,7 +272,7 @@ class QuantizerProblem(Problem):
         return answer
 
     def search_parameter(self) -> QuantizerAnswer:
-        """Find the best RQM or ERM. Raises NotProven if no parameter is private."""
+        """Find the best RQM or ERM. Raises NotProven if no private parameter was found."""
         method = self.request.how.method
         name = method.upper()
         found = find_best_parameter(method, self.bins, self.levels, self.law_question)
@@ -280,15 +280,17 @@ class QuantizerProblem(Problem):
             epsilon = f"{self.law_question.float_epsilon:g}"
             bins = "any bins tried" if self.bins is None else "these bins"
             raise NotProven(f"No parameter of {name} is private for {bins} at epsilon = {epsilon}.")
-        quantizer, parameter = found
+        quantizer = found.quantizer
         notes = []
-        if parameter:
+        if found.parameter:
             notes.append(
-                f"{parameter} is the largest private parameter of {name} on these bins, by "
+                f"{found.parameter} is the largest private parameter of {name} on these bins, by "
                 "bisection. The error never increases with it."
             )
         if self.bins is None and self.levels > 2:
             notes.append("The bins are the best of a search, and not proven optimal.")
+        if found.is_stopped:
+            notes.append("The time limit stopped the search for bins. Better bins may exist.")
         error = quantizer.expected_loss(self.law_question.loss, self.law_question.density)
         return QuantizerAnswer(error, None, quantizer, None, notes=tuple(notes))
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -175,22 +176,21 @@ def solve_product_optimum(
         NotProven: the solver gave no answer, or the time limit ended it.
     """
     shape = make_two_bin_shape(bins, question.density)
-    solver = ProgramSolver(question)
-    search = _ProductSearch(shape, question, solver)
-    # The selection of OPTM is a product, so it gives a first mechanism and a first upper bound.
-    width = list_slice_widths(question.epsilon)[0]
-    optm_answer = solve_optm(bins, question, width=width, solver=solver)
-    solution = None if optm_answer is None else optm_answer.solution
-    if solution is not None and solution.x is not None:
-        search.try_point(solution.x)
-    search.try_selection(make_rqm_selections(shape, rqm_q=0))  # Two-point randomized response.
-    # The first box contains all selections: every probability is in [0, 1].
-    first_box = {}
-    for side, length in shape.bounded_vectors:
-        first_box[side, length] = (np.zeros(length), np.ones(length))
-    search.add_box(first_box)
-    search.run(nodes)
-    solver.close()
+    with closing(ProgramSolver(question)) as solver:
+        search = _ProductSearch(shape, question, solver)
+        # The selection of OPTM is a product, so it gives a first mechanism and a first upper bound.
+        width = list_slice_widths(question.epsilon)[0]
+        optm_answer = solve_optm(bins, question, width=width, solver=solver)
+        solution = None if optm_answer is None else optm_answer.solution
+        if solution is not None and solution.x is not None:
+            search.try_point(solution.x)
+        search.try_selection(make_rqm_selections(shape, rqm_q=0))  # Two-point randomized response.
+        # The first box contains all selections: every probability is in [0, 1].
+        first_box = {}
+        for side, length in shape.bounded_vectors:
+            first_box[side, length] = (np.zeros(length), np.ones(length))
+        search.add_box(first_box)
+        search.run(nodes)
     best = search.best
     if best is None:
         return None

@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from fractions import Fraction
 from typing import Any
 
@@ -41,7 +42,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import default_reach, smallest_reach
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
-from workbench.solvers.search import bisect
+from workbench.solvers.search import Deadline, bisect
 
 _MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/units, for a power of 10 up to this.
 # Outermost outputs of RQM that are tried, as multiples of the least reach.
@@ -64,6 +65,26 @@ _LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smalle
 _MIN_BIN_GAIN = 1e-6  # A bin is only moved if this lowers the error by more than this.
 # A mechanism may exceed ε by this before its repair; with a larger excess it is left out.
 _EPSILON_ROUNDING = Fraction(1, 10**9)
+
+
+class SearchClock:
+    """Tell a search whether to stop before its next trial, and remember that it was stopped.
+
+    Args:
+        deadline: when the search must have ended.
+
+    Attributes:
+        is_stopped: whether the search was told to stop.
+    """
+
+    def __init__(self, deadline: Deadline) -> None:
+        self._deadline = deadline
+        self.is_stopped = False
+
+    def should_stop(self) -> bool:
+        """Return whether the deadline has passed."""
+        self.is_stopped = self.is_stopped or self._deadline.has_passed
+        return self.is_stopped
 
 
 def search_bins(
@@ -175,23 +196,22 @@ def _find_best_bins(
         The bins; None if no bins of the grid have a mechanism that is private up to rounding.
     """
     epsilon = question.epsilon
-    solver = ProgramSolver(question)
     least_error = math.inf
     best = None
-    for k, bins in enumerate(grid):
-        if k == 0 or bins[-1] != grid[k - 1][-1]:
-            question.progress(
-                f"outer bin {float(bins[-1]):g} ({k + 1} of {len(grid)} choices of bins), "
-                f"{solver.solve_count} LPs"
-            )
-        answer = solve_optm(bins, question, width=width, solver=solver)
-        if answer is None:
-            continue
-        error = answer.quantizer.expected_loss(question.loss, question.density)
-        if error < least_error and is_private(answer.quantizer, epsilon + _EPSILON_ROUNDING):
-            least_error = error
-            best = bins
-    solver.close()
+    with closing(ProgramSolver(question)) as solver:
+        for k, bins in enumerate(grid):
+            if k == 0 or bins[-1] != grid[k - 1][-1]:
+                question.progress(
+                    f"outer bin {float(bins[-1]):g} ({k + 1} of {len(grid)} choices of bins), "
+                    f"{solver.solve_count} LPs"
+                )
+            answer = solve_optm(bins, question, width=width, solver=solver)
+            if answer is None:
+                continue
+            error = answer.quantizer.expected_loss(question.loss, question.density)
+            if error < least_error and is_private(answer.quantizer, epsilon + _EPSILON_ROUNDING):
+                least_error = error
+                best = bins
     return best
 
 
@@ -297,7 +317,12 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
 
 
 def find_best_rqm(
-    levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None
+    levels: int,
+    epsilon: Real,
+    loss: Any = "absolute",
+    density: Density | None = None,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Quantizer | None:
     """Find the best RQM with equal bins on [-1, 1].
 
@@ -309,9 +334,10 @@ def find_best_rqm(
         epsilon: the budget ε > 0.
         loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e² of the error e.
         density: the density of the inputs on [-1, 1]. None: uniform.
+        should_stop: is asked before every outer bin. Once it returns True, no more are tried.
 
     Returns:
-        The mechanism, or None if no outer bin of the grid has one.
+        The mechanism, or None if no outer bin that was tried has one.
     """
     if levels == 2:
         return randomized_response(epsilon)
@@ -321,14 +347,17 @@ def find_best_rqm(
     errors: dict[float, float] = {}
 
     def find_error(factor: float) -> float:
-        """Return the error at an outermost output; infinite if no q is private there."""
+        """Return the error at an outermost output; infinite without a private q, or if stopped."""
         if factor not in errors:
+            quantizers[factor] = None
+            errors[factor] = math.inf
+            if should_stop():
+                return math.inf
             outer = math.ceil(least_reach * factor * _RQM_OUTPUT_UNITS)
             bins = equal_bins(levels, Fraction(outer, _RQM_OUTPUT_UNITS))
             quantizer = find_largest_q_rqm(bins, epsilon)
-            quantizers[factor] = quantizer
-            errors[factor] = math.inf
             if quantizer is not None:
+                quantizers[factor] = quantizer
                 errors[factor] = quantizer.expected_loss(loss, density)
         return errors[factor]
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.errors import NotProven
 from workbench.families.quantizer.biased import BiasedPoint, trace_biased_quantizers
+from workbench.families.quantizer.family import FAMILY
+from workbench.families.quantizer.frontier import _list_biased_rows
 from workbench.families.quantizer.laws import LawQuestion
+from workbench.solvers.search import Deadline
 
 
 def compute_mean_and_error(point: BiasedPoint, x: float) -> tuple[float, float]:
@@ -61,6 +67,36 @@ def test_every_point_is_private_and_two_outputs_use_the_budget() -> None:
         assert point.quantizer.epsilon == pytest.approx(2 * float(point.quantizer.beta))
     # β is a multiple of 8/400.
     assert max(point.quantizer.epsilon for point in points) > 1 - 2 * 8 / 400
+
+
+def test_a_search_for_biased_quantizers_keeps_its_points_at_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The grid of two outputs has eight outermost outputs B. The first two are not asked again."""
+    all_rows = _list_biased_rows({"epsilon": 2}, make_request())
+    counter = itertools.count()
+    monkeypatch.setattr(Deadline, "has_passed", property(lambda self: next(counter) >= 2))
+    rows = _list_biased_rows({"epsilon": 2}, make_request())
+    assert 0 < len(rows) < len(all_rows)
+    assert {row["status"] for row in rows} == {"time_limit"}
+    assert {row["status"] for row in all_rows} == {"searched"}
+
+
+def test_a_search_for_biased_quantizers_without_time_is_a_failed_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Deadline, "has_passed", True)
+    question = make_request().law_question
+    with pytest.raises(NotProven, match="before a private biased quantizer was found"):
+        trace_biased_quantizers(2, question)
+    (row,) = _list_biased_rows({"epsilon": 2}, make_request())
+    assert row["status"] == "not_proven"
+    assert row["mechanism"] == "biased"
+
+
+def make_request() -> Any:
+    """Make the request of two outputs at ε = 2."""
+    return FAMILY.make_request(wb.Quantization(levels=2), epsilon=2)
 
 
 def test_a_frontier_has_the_biased_points_and_their_columns() -> None:

@@ -17,6 +17,7 @@ import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
 from workbench.families.quantizer.family import FAMILY
 from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.optm import ProgramSolver
 from workbench.families.quantizer.optm_programs import OptmChoices
 from workbench.families.quantizer.parameter_search import find_best_parameter, find_largest_gamma
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
@@ -24,6 +25,7 @@ from workbench.pipeline.option import read_options
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.questions.density import normal_density
+from workbench.solvers.search import Deadline
 
 BINS = "-3,-0.5,0.5,3"
 WIDE_BINS = "-2,-0.9,0.9,2"
@@ -129,6 +131,7 @@ def test_the_search_of_erm_with_three_outputs_beats_every_tenth_outer_bin():
     """The only other parameter is γ, whose largest private value a scan confirms above."""
     found = find_best_parameter("erm", None, 3, LawQuestion(Fraction(2)))
     assert found is not None
+    assert not found.is_stopped
     errors = []
     for outer in range(14, 40):
         bins = (Fraction(-outer, 10), Fraction(0), Fraction(outer, 10))
@@ -136,6 +139,75 @@ def test_the_search_of_erm_with_three_outputs_beats_every_tenth_outer_bin():
         if gamma is not None:
             errors.append(erm(bins, gamma).mae())
     assert found[0].mae() <= min(errors)
+
+
+class CountingDeadline(Deadline):
+    """A deadline that has passed when it was asked so many times."""
+
+    def __init__(self, allowed_count: int) -> None:
+        super().__init__(60)
+        self.allowed_count = allowed_count
+        self.asked_count = 0
+
+    @property
+    def has_passed(self) -> bool:
+        self.asked_count += 1
+        return self.asked_count > self.allowed_count
+
+
+@pytest.mark.parametrize("method", ["rqm", "erm"])
+def test_a_search_for_bins_keeps_the_best_ones_at_its_deadline(method: str):
+    """The first private bins are among the first eight trials at ε = 2."""
+    question = LawQuestion(Fraction(2), deadline=CountingDeadline(8))
+    found = find_best_parameter(method, None, 3, question)
+    assert found is not None
+    assert found.is_stopped
+    assert audit_extremes(found.quantizer, 0).meets("pure", 2)
+
+
+@pytest.mark.parametrize("method", ["rqm", "erm"])
+def test_a_search_for_bins_that_ends_without_any_is_not_proven(method: str):
+    question = LawQuestion(Fraction(2), deadline=CountingDeadline(0))
+    with pytest.raises(NotProven, match=f"a private parameter of {method.upper()} were found"):
+        find_best_parameter(method, None, 3, question)
+
+
+@pytest.mark.parametrize("method", ["rqm", "erm"])
+def test_a_design_says_that_its_search_for_bins_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, method: str
+):
+    counter = itertools.count()
+    monkeypatch.setattr(Deadline, "has_passed", property(lambda self: next(counter) >= 8))
+    result = wb.design(wb.Quantization(levels=3), epsilon=2, method=method)
+    assert "The time limit stopped the search for bins. Better bins may exist." in result.words
+    assert result.private
+
+
+@pytest.mark.parametrize(
+    ("bins", "options"),
+    [
+        (BINS, {"method": "optm"}),
+        (BINS, {"method": "optm", "slice_width": "0.05"}),
+        (BINS, {"method": "optm-authors"}),
+        (BINS, {"method": "optm-theorem6"}),
+        (BINS, {"method": "product"}),
+        ("", {"method": "optm"}),
+    ],
+)
+def test_an_interrupted_search_closes_its_solvers(
+    monkeypatch: pytest.MonkeyPatch, bins: str, options: dict[str, str]
+):
+    closed_solvers: list[ProgramSolver] = []
+
+    def interrupt(solver: ProgramSolver, lp: object) -> None:
+        raise NotProven("The time limit ended the search.")
+
+    monkeypatch.setattr(ProgramSolver, "_solve", interrupt)
+    monkeypatch.setattr(ProgramSolver, "close", lambda solver: closed_solvers.append(solver))
+    question = wb.Quantization(bins) if bins else wb.Quantization(levels=4)
+    with pytest.raises(NotProven):
+        wb.design(question, epsilon=1, **options)
+    assert len(closed_solvers) == 1
 
 
 def test_two_optimised_outputs_of_rqm_are_randomized_response():
