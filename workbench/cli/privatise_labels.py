@@ -139,14 +139,15 @@ def privatise_labels(
         "method": f"LabelRandomizer (Algorithm 3): private prior, {method_name}",
         "epsilon": float(randomizer.epsilon),
         "neighbours": "columns that differ in the label of one row",
-        "loss": loss,
+        # RRWithPrior depends on no loss.
+        "loss": None if method == "rr-with-prior" else loss,
         "split": split if epsilon1 is None else None,
         "projection": projection,
         **entries,
         "expected_error": release.expected_error,
         "words": notes,
     }
-    lines = _list_lines(report, method_name, loss)
+    lines = _list_lines(report, method_name)
     budget = PrivacyBudget(randomizer.epsilon)
     # The ends of a label set that was read from the column are not protected.
     any_two = budget if labels is not None else PrivacyBudget(None)
@@ -168,15 +169,21 @@ def _describe_release(release: Release) -> Record:
     }
 
 
-def _list_lines(report: Record, method_name: str, loss: str) -> Facts:
+def _list_lines(report: Record, method_name: str) -> Facts:
     """Return the lines for the owner: budgets, labels, outputs, and a line for every bucket."""
+    loss = report["loss"]
+    training_loss = report.get("training_loss")
 
     def describe_shares(entries: Record) -> str:
         return f"{entries['epsilon1']:.6g} (prior) + {entries['epsilon2']:.6g} (response)"
 
     text = f"of {method_name}, optimal for the private prior, {loss} loss"
-    if method_name == "RRWithPrior":
+    if loss is None:
         text = f"of {method_name} for the private prior"
+    elif training_loss is not None:
+        text = f"of {method_name} for the private prior and {loss} loss"
+    if training_loss is not None:
+        text = f"{text}, replaced by the best estimates for {training_loss} loss"
     labels = ("labels", f"{report['labels']}, {report['label_set']}")
     if "buckets" not in report:
         return [

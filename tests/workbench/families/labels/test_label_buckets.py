@@ -138,6 +138,39 @@ def test_rr_with_prior_publishes_labels_and_training_losses_publish_estimates(
 
 
 @pytest.mark.parametrize(
+    ("options", "text", "loss"),
+    [
+        ([], "of RR-on-Bins, optimal for the private prior, squared loss", "squared"),
+        (
+            ["--training-loss", "absolute"],
+            "of RR-on-Bins for the private prior and squared loss, replaced by the best estimates "
+            "for absolute loss",
+            "squared",
+        ),
+        (["--method", "rr-with-prior"], "of RRWithPrior for the private prior", None),
+        (
+            ["--method", "rr-with-prior", "--training-loss", "absolute"],
+            "of RRWithPrior for the private prior, replaced by the best estimates for absolute "
+            "loss",
+            None,
+        ),
+    ],
+)
+def test_the_command_names_the_losses_that_its_outputs_depend_on(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    text: str,
+    loss: str | None,
+) -> None:
+    report = run_command(tmp_path, *options)
+    lines = capsys.readouterr().out.splitlines()
+    (outputs,) = [line.rstrip() for line in lines if line.startswith("outputs")]
+    assert report["loss"] == loss
+    assert outputs.endswith(f", {text}")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--bucket", "label"], "another column than the private one"),
