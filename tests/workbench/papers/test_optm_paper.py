@@ -148,13 +148,6 @@ def test_the_best_of_the_family_of_optm_for_the_squared_error_is_private():
     assert quantizer.mse() == pytest.approx(5.068357, abs=1e-5)
 
 
-def test_the_family_of_optm_has_a_larger_squared_error_than_mvu_on_the_vectors_of_fig_4():
-    numbers = errata.compare_vector_mechanisms()
-    # OPTM / best of its family / MVU / RQM at ε = 1.
-    assert numbers["cube"] == "7.13 / 7.12 / 6.43 / 7.60"
-    assert numbers["ball"] == "21.86 / 21.78 / 20.69 / 24.70"
-
-
 def test_every_erratum_is_shown_by_its_check():
     assert PAPER.errata is not None
     assert [e["place"] for e in PAPER.errata() if not e["holds"]] == []

@@ -89,9 +89,8 @@ def compare_last_accuracies(table: pd.DataFrame) -> Record:
 
     Returns:
         batch: the number of the last batch. accuracies: the accuracies with two standard errors, as
-        text. mvu_gain, rqm_gain: how many standard errors of the difference OPTM is above MVU and
-        RQM. most_gain, most_gain_batch: the largest gain over both at any batch, in the same unit,
-        and its batch.
+        text. most_gain: how many standard errors of the difference OPTM is above both MVU and RQM
+        at most, over the batches.
     """
     last_batch = int(table["batch"].max())
     means = table.pivot_table("accuracy", "batch", "mechanism")
@@ -112,10 +111,7 @@ def compare_last_accuracies(table: pd.DataFrame) -> Record:
     return {
         "batch": last_batch,
         "accuracies": ", ".join(parts),
-        "mvu_gain": mvu_gains[last_batch],
-        "rqm_gain": rqm_gains[last_batch],
         "most_gain": least_gains.max(),
-        "most_gain_batch": least_gains.index[int(least_gains.argmax())],
     }
 
 

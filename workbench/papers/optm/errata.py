@@ -46,12 +46,7 @@ from workbench.papers.optm.tables import (
     make_authors_gaussian_optm,
     make_gaussian_density,
 )
-from workbench.papers.optm.vectors import (
-    compute_metric_floor,
-    compute_root_mean_square,
-    design_squared_error_optm,
-    make_ball_density,
-)
+from workbench.papers.optm.vectors import compute_metric_floor
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
@@ -150,27 +145,6 @@ def check_theorem5() -> Record:
         "exact_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
         "missing_epsilon": math.log(compute_left_law(1, bins[3], 4) / compute_limit(1, 3)),
     }
-
-
-def compare_vector_mechanisms() -> Record:
-    """Compare the errors of OPTM, MVU and RQM on the vectors of Figs. 4a and 4b at ε = 1.
-
-    Returns:
-        cube, ball: the exact root mean squared errors of OPTM, of the best mechanism of OPTM's
-        family at its bins, of MVU and of RQM, as text. min_excess: the smallest excess of OPTM and
-        of this best mechanism over MVU.
-    """
-    epsilon = "1"
-    texts = {}
-    excesses = []
-    mechanisms = list_published_mechanisms(epsilon, "table7")
-    for inputs, density in (("cube", uniform_density()), ("ball", make_ball_density())):
-        best_optm = design_squared_error_optm(epsilon, density)
-        quantizers = [mechanisms["OPTM"], best_optm, mechanisms["MVU"], mechanisms["RQM"]]
-        errors = [compute_root_mean_square(quantizer, inputs) for quantizer in quantizers]
-        texts[inputs] = " / ".join(f"{error:.2f}" for error in errors)
-        excesses += [errors[0] - errors[2], errors[1] - errors[2]]
-    return {**texts, "min_excess": min(excesses)}
 
 
 def compare_authors_optm() -> Record:
