@@ -137,8 +137,14 @@ def test_published_mechanisms_are_private_up_to_rounding():
 
 def test_theorem_5_as_printed_allows_a_mechanism_that_is_not_private():
     numbers = errata.check_theorem5()
-    assert numbers["printed_epsilon"] == pytest.approx(4.973574, abs=1e-6)
-    assert numbers["exact_epsilon"] == pytest.approx(8.220909, abs=1e-6)
+    # Computed apart from the program, by (4) at the one-sided limits of all bins.
+    assert numbers["printed_epsilon"] == pytest.approx(4.327018, abs=1e-6)
+    assert numbers["exact_epsilon"] == pytest.approx(5.876422, abs=1e-6)
+    assert numbers["is_ordered"]
+
+
+def test_no_mechanism_satisfies_the_pair_of_theorem_5_at_the_last_bin():
+    assert errata.check_theorem5()["last_limit"] == 0
 
 
 def test_the_best_of_the_family_of_optm_for_the_squared_error_is_private():

@@ -94,33 +94,40 @@ def check_theorem1() -> Record:
     }
 
 
-# A mechanism that Theorem 5 calls private at ε = 4.98: its bins and q_1, ..., q_5.
-_THEOREM5_BINS = "-4.283,-2.007,-0.131,0.131,2.007,4.283"
+# A mechanism that satisfies the pairs of Theorem 5 at ε = 4.33: its bins and q_1, ..., q_7.
+_THEOREM5_BINS = "-10,-4,-0.1,-0.05,0.05,0.1,4,10"
 _THEOREM5_SELECTIONS = (
     ("1",),
-    ("0.0001", "0.9999"),
-    ("0.0054", "0.4462", "0.5484"),
-    ("0.3551", "0.2546", "0.2588", "0.1315"),
-    ("0.2633", "0.3889", "0.1083", "0.0223", "0.2172"),
+    ("0.053", "0.947"),
+    ("0.001", "0.314", "0.685"),
+    ("0.003", "0.456", "0.424", "0.117"),
+    ("0.071", "0.696", "0.066", "0.036", "0.131"),
+    ("0.293", "0.431", "0.017", "0.003", "0.003", "0.253"),
+    ("0.009", "0.539", "0.001", "0.001", "0.445", "0.004", "0.001"),
 )
 
 
 def check_theorem5() -> Record:
-    """Compare the printed pairs of Theorem 5 with the exact ε of a mechanism with six bins.
+    """Compare the printed pairs of Theorem 5 with the exact ε of a mechanism with eight bins.
 
-    The bounds are o = u = q, so that z and w are the exact probabilities p. The bins 3 and 4 are in
-    (-1, 1).
+    The bounds are o = u = q, so that z and w are the exact probabilities p. The bins 3 to 6 are in
+    (-1, 1). The theorem prints its second item for k = m = 8 too. There w is 0, so no mechanism
+    satisfies the pair, and k = m is left out. The other gaps of the print are filled in its favour:
+    j is read as i, and w(c, i) counts for i = 6 too, for which no k exists.
 
     Returns:
-        printed_epsilon: the smallest ε at which every printed pair holds, with j read as i.
-        exact_epsilon: the exact ε. missing_epsilon: the ε that the pair p(B_4, 1), lim p(B_3, 1)
-        needs, which is not printed.
+        printed_epsilon: the smallest ε at which every pair holds. exact_epsilon: the exact ε.
+        missing_epsilon: the ε that the pair p(B_6, 1), lim p(B_4, 1) needs, which is not printed.
+        last_limit: the largest w(B_m, i) of the second item. is_ordered: whether the third item
+        holds, q_i(i) >= q_j(i).
     """
     selections = [[Fraction(value) for value in row] for row in _THEOREM5_SELECTIONS]
     quantizer = two_bin(read_bins(_THEOREM5_BINS), selections)
     bins = [float(value) for value in quantizer.bins]
     q = [[float(value) for value in row] for row in selections]
     m = len(bins)
+    inner = [k for k in range(1, m + 1) if abs(bins[k - 1]) <= 1]
+    outer = range(1, inner[0])
 
     def compute_left_law(i: int, x: float, j: int) -> float:
         # (4) for a bin i <= j and an input with j bins at or left of it.
@@ -131,19 +138,30 @@ def check_theorem5() -> Record:
     def compute_limit(i: int, k: int) -> float:
         return compute_left_law(i, bins[k - 1], k - 1)
 
-    ends = {i: compute_left_law(i, 1.0, 4) for i in (1, 2, 3)}
     ratios = []
-    # The first item of the theorem, whose only pair of bins is i = 3, k = 4.
-    for largest in (q[2][2], q[3][3]):
-        ratios += [largest / compute_limit(3, 4), largest / ends[3]]
+    # The first item of the theorem.
+    for i in inner:
+        smallest = [compute_limit(i, k) for k in inner if k > i]
+        smallest.append(compute_left_law(i, 1.0, inner[-1]))
+        ratios.append(max(q[i - 1][i - 1], q[m - i][m - i]) / min(smallest))
     # The second item.
-    for i, k in itertools.product((1, 2), (3, 4)):
-        for largest in (compute_left_law(i, bins[k - 1], k), compute_left_law(i, -1.0, 2)):
-            ratios += [largest / compute_limit(i, k), largest / ends[i]]
+    for i, k in itertools.product(outer, range(inner[0], m)):
+        smallest = [compute_limit(i, k), compute_left_law(i, 1.0, inner[-1])]
+        largest = [
+            compute_left_law(i, bins[k - 1], k),
+            compute_left_law(i, -1.0, outer[-1]),
+        ]
+        ratios.append(max(largest) / min(smallest))
     return {
         "printed_epsilon": math.log(max(ratios)),
         "exact_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
-        "missing_epsilon": math.log(compute_left_law(1, bins[3], 4) / compute_limit(1, 3)),
+        "missing_epsilon": math.log(compute_left_law(1, bins[5], 6) / compute_limit(1, 4)),
+        "last_limit": max(compute_limit(i, m) for i in outer),
+        "is_ordered": all(
+            q[i - 1][i - 1] >= q[j - 1][i - 1]
+            for j in range(outer[-1], inner[-1] + 1)
+            for i in range(1, j + 1)
+        ),
     }
 
 
