@@ -107,18 +107,6 @@ def design_squared_error_optm(epsilon: str, density: Density) -> Quantizer:
     return design_quantizer(bins, epsilon, density, method="product", loss="squared")
 
 
-def compute_root_mean_square(quantizer: Quantizer, inputs: str) -> float:
-    """Compute the root mean squared Euclidean error of a quantizer on the vectors of a figure.
-
-    Args:
-        quantizer: The quantizer of every coordinate.
-        inputs: "cube" (uniform in [-1, 1]^10) or "ball" (uniform in the unit ball, dimension 100).
-    """
-    if inputs == "cube":
-        return math.sqrt(_CUBE_DIMENSION * quantizer.mse(uniform_density()))
-    return math.sqrt(_BALL_DIMENSION * quantizer.mse(make_ball_density()))
-
-
 def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
     """Return the errors of every mechanism on the vectors of a figure, and a lower bound.
 
