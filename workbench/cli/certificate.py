@@ -92,7 +92,7 @@ def audit_file(
     if getattr(mechanism, "needs_grid", False):
         from workbench.privacy.joint_bound import bound_release
 
-        privacy: Privacy = bound_release(certificate or mechanism, budget)
+        privacy: Privacy = bound_release(certificate or mechanism, budget, loss=loss, data=data)
     else:
         privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.objects import Record, Values
 from workbench.io.figures import (
     COLOURS,
@@ -46,7 +47,7 @@ NOISE_TITLE = "Probability of every noise value"
 MARGINALS_TITLE = "Probability of the noise of every coordinate"
 MIN_VISIBLE_SHARE = 1e-4  # A mass below this share of the largest mass is not visible in a plot.
 MAX_TOTAL_ERROR = 1e-12  # Masses with a sum below 1 by more than this are only a part of a law.
-MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.
+_MAX_TAIL_BARS = 900  # A picture shows at most this many noise values of each geometric tail.
 _MAX_NUMBERED_SIZE = 12  # Heat maps with at most this many rows and columns have numbers in cells.
 _WHITE_TEXT_SHARE = 0.4  # From this share of the largest mass, numbers are white.
 _AXIS_CHARACTERS = 84  # The tick labels of an axis have at most this many characters in all.
@@ -129,6 +130,16 @@ def make_bar_figure(
         "values": drawn_masses,
         "note": note,
     }
+
+
+def make_noise_figure(noise: IntegerLaw) -> FigureData:
+    """Make a figure of noise on the integers as bars, with the visible part of its tails.
+
+    Args:
+        noise: The law of η.
+    """
+    first, masses = noise.floats_with_tails(MIN_VISIBLE_SHARE, _MAX_TAIL_BARS)
+    return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
 
 
 def describe_drawn_part(first: str, last: str, share: float) -> str:

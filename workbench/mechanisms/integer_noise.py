@@ -34,13 +34,7 @@ from workbench.exact.numbers import ONE, ZERO, Rationals, count_bits
 from workbench.exact.objects import Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.io.files import format_fraction
-from workbench.io.plain_figures import (
-    MAX_TAIL_BARS,
-    MIN_VISIBLE_SHARE,
-    NOISE_TITLE,
-    FigureData,
-    make_bar_figure,
-)
+from workbench.io.plain_figures import FigureData, make_noise_figure
 from workbench.io.records import (
     INTEGER,
     INTEGERS,
@@ -616,8 +610,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     def drawing(self) -> FigureData:
         """Return the PMF as bars, with the visible part of the tails."""
-        first, masses = self.noise.floats_with_tails(MIN_VISIBLE_SHARE, MAX_TAIL_BARS)
-        return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
+        return make_noise_figure(self.noise)
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:

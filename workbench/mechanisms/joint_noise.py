@@ -40,13 +40,7 @@ from workbench.exact.numbers import ONE, ZERO, count_bits, read_positive
 from workbench.exact.objects import Pair, Record
 from workbench.exact.random_source import Source
 from workbench.io.files import format_fraction
-from workbench.io.plain_figures import (
-    MAX_TAIL_BARS,
-    MIN_VISIBLE_SHARE,
-    NOISE_TITLE,
-    FigureData,
-    make_bar_figure,
-)
+from workbench.io.plain_figures import FigureData, make_noise_figure
 from workbench.io.records import (
     INTEGER,
     INTEGERS,
@@ -159,10 +153,17 @@ class LossConvolutions:
         """Count the work of products of atoms before they are computed."""
         self._used_units += products * (_PRODUCT_UNITS + (bits // 256) ** 2)
         if self._used_units > self.max_units:
+            remedy = "Use fewer rows or a coarser grid."
+            if not is_geometric(self._noise):
+                remedy = (
+                    "Use fewer rows, a coarser grid, or geometric noise. dp with delta > 0 needs "
+                    "no exact convolution: `check`, and `audit` without --delta, --risk and "
+                    "--plot, bound its delta on a grid."
+                )
             raise ConvolutionTooLarge(
                 "The noise must have few different privacy losses for an exact convolution of all "
                 f"shift vectors. More than {self.max_units} units of work are refused as "
-                "too large. Use fewer rows, a coarser grid, or geometric noise."
+                f"too large. {remedy}"
             )
 
 
@@ -429,8 +430,7 @@ class JointNoise(ShownMechanism):
 
     def drawing(self) -> FigureData:
         """Return the PMF of the noise of one coordinate as bars, with a part of the tails."""
-        first, masses = self.noise.floats_with_tails(MIN_VISIBLE_SHARE, MAX_TAIL_BARS)
-        return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
+        return make_noise_figure(self.noise)
 
     def to_dict(self) -> Record:
         """Return a JSON-ready record, which `from_dict` reads."""

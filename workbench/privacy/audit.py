@@ -651,16 +651,33 @@ def audit(
             epsilon = 0
         else:
             epsilon = claim.values.get("epsilon", 0)
-    error = None
-    if loss is not None or data is not None:
-        from workbench.privacy.expected_error import compute_expected_error
-
-        error = compute_expected_error(subject, "absolute" if loss is None else loss, data)
+    error = measure_requested_error(subject, loss, data)
     budgets = subject.budgets(epsilon)
     pairs = []
     for position, comparison in enumerate(subject.comparisons()):
         pairs.append(_audit_pair(comparison, budgets[comparison.label], position))
     return Privacy(tuple(pairs), subject, error)
+
+
+def measure_requested_error(mechanism: Any, loss: str | None, data: Any) -> ExpectedError | None:
+    """Compute the expected loss that an audit reports.
+
+    Args:
+        mechanism: The mechanism.
+        loss: Name of a loss, as `compute_expected_error` accepts. With data alone: "absolute".
+        data: Inputs to average over, as `compute_expected_error` accepts.
+
+    Returns:
+        The exact expected loss. None without a loss and data.
+
+    Raises:
+        InvalidRequest: The loss or the data do not fit the mechanism.
+    """
+    if loss is None and data is None:
+        return None
+    from workbench.privacy.expected_error import compute_expected_error
+
+    return compute_expected_error(mechanism, "absolute" if loss is None else loss, data)
 
 
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ONE, ZERO, round_down, round_up
@@ -26,11 +26,14 @@ from workbench.io.shown import Facts
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.notions.notion import ComparisonResult, HockeyStick, format_rational
-from workbench.privacy.audit import Privacy
+from workbench.privacy.audit import Privacy, measure_requested_error
 from workbench.privacy.audit_work import MAX_WORK_UNITS
 from workbench.privacy.claim import Claim
 from workbench.privacy.loss_law import PrivacyLossLaw
 from workbench.questions.joint_query import ShiftVector
+
+if TYPE_CHECKING:
+    from workbench.privacy.expected_error import ExpectedError
 
 _GRID_POINTS = 1024  # The largest privacy loss of one coordinate is at most this many steps.
 _MASS_BITS = 160  # Bits of the masses, to which the bits of 1/δ are added.
@@ -110,9 +113,12 @@ class GridConvolutions:
         """Count work before it is done."""
         self._used_units += units
         if self._used_units > MAX_WORK_UNITS:
+            remedy = "Use fewer rows, or geometric noise."
+            if self._mechanism.is_geometric:
+                remedy = "Use fewer rows."
             raise NotProven(
                 f"Convolutions of more than {MAX_WORK_UNITS} units of work are refused as too "
-                "large. Use fewer rows, or geometric noise."
+                f"large. {remedy}"
             )
 
 
@@ -162,7 +168,11 @@ class JointBounds(Privacy):
 
     @classmethod
     def for_mechanism(
-        cls, mechanism: JointNoise, epsilon: Fraction, resolution: Fraction
+        cls,
+        mechanism: JointNoise,
+        epsilon: Fraction,
+        resolution: Fraction,
+        error: ExpectedError | None = None,
     ) -> JointBounds:
         """Bound δ of a mechanism.
 
@@ -170,8 +180,9 @@ class JointBounds(Privacy):
             mechanism: The joint release.
             epsilon: ε >= 0.
             resolution: The masses are resolved for a δ of about this size, > 0.
+            error: Exact expected loss. None if no loss was requested.
         """
-        return cls((), mechanism, budget=epsilon, resolution=resolution)
+        return cls((), mechanism, error, budget=epsilon, resolution=resolution)
 
     @cached_property
     def epsilon(self) -> Fraction:
@@ -249,7 +260,7 @@ class JointBounds(Privacy):
         """Return rows (label, text) of a report."""
         lower, upper = self.delta_bounds
         release: Any = self.mechanism
-        return [
+        rows = [
             ("mechanism", self.mechanism.describe()),
             ("neighbours", f"{len(release.question.shifts)} shift vectors"),
             (
@@ -258,9 +269,15 @@ class JointBounds(Privacy):
                 f"{format_fraction(self.budget)} (proven)",
             ),
         ]
+        if self.error is None:
+            return rows
+        return rows + self.error.facts()
 
     def to_dict(self) -> Record:
-        """Return the bounds as data for JSON: kind, neighbours, epsilon, dp_delta, dp_delta_low."""
+        """Return the bounds as data for JSON: kind, neighbours, epsilon, dp_delta, dp_delta_low.
+
+        If a loss was requested, also the entries of `ExpectedError.to_dict`.
+        """
         lower, upper = self.delta_bounds
         release: Any = self.mechanism
         return {
@@ -270,18 +287,26 @@ class JointBounds(Privacy):
             "epsilon": float(self.budget),
             "dp_delta": round_up(upper),
             "dp_delta_low": round_down(lower),
+            **({} if self.error is None else self.error.to_dict()),
         }
 
     def __repr__(self) -> str:
         return f"JointBounds(epsilon={float(self.budget):g})"
 
 
-def bound_release(subject: Any, epsilon: Fraction | None = None) -> JointBounds:
+def bound_release(
+    subject: Any, epsilon: Fraction | None = None, *, loss: str | None = None, data: Any = None
+) -> JointBounds:
     """Bound δ of a joint release that has too many privacy losses for an exact audit.
 
     Args:
         subject: The release, or its Certificate.
         epsilon: ε >= 0. None: the ε of the certificate, otherwise 0.
+        loss: "absolute" or "squared", the loss whose exact expectation is reported. None: no loss.
+        data: None. Joint noise has the same expected loss at every input.
+
+    Raises:
+        InvalidRequest: If there is another loss, or data.
     """
     claim = getattr(subject, "claim", None)
     resolution = _DEFAULT_RESOLUTION
@@ -291,7 +316,8 @@ def bound_release(subject: Any, epsilon: Fraction | None = None) -> JointBounds:
         if budget is None:
             budget = claim.values["epsilon"]
     mechanism: Any = as_mechanism(subject)
-    return JointBounds.for_mechanism(mechanism, budget or ZERO, resolution)
+    error = measure_requested_error(mechanism, loss, data)
+    return JointBounds.for_mechanism(mechanism, budget or ZERO, resolution, error)
 
 
 def can_bound_claim(claim: Claim) -> bool:

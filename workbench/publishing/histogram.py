@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -43,7 +43,11 @@ from workbench.privacy.joint_bound import bound_joint_delta
 from workbench.publishing.pair_of_sums import fit_geometric_noise
 from workbench.questions.joint_query import JointQuery
 
-BEST_NAME = "best certified candidate"
+# Names of the kinds of noise.
+GEOMETRIC = "geometric"
+TRUNCATED_GEOMETRIC = "truncated geometric"
+GAUSSIAN = "discrete Gaussian"
+SCALED_DESIGN = "design, scaled"
 
 _MAX_EVALUATIONS = 40  # A search for a parameter ends after this many proven bounds.
 _PARAMETER_TOLERANCE = 1e-5  # A search ends when the parameter is known to this share.
@@ -53,7 +57,7 @@ _POWER_BITS = 80  # Masses of a scaled design are rounded to this many bits.
 _MAX_ENLARGEMENTS = 60  # Steps from the first parameter of a search to one that is private.
 _FIRST_FACTOR = 1.02  # The first of these steps. Each further step is twice as long.
 _MAX_FACTOR = 4.0  # No step is longer than this.
-_MAX_EXACT_NORM = 8  # Up to this N, a search computes δ of geometric noise exactly.
+_MAX_EXACT_NORM = 8  # Above this N, a grid is faster than an exact audit, but for geometric noise.
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,20 @@ class NoiseCandidate:
 
 
 @dataclass(frozen=True)
+class CandidateSearch:
+    """The candidates for one budget, and why other kinds of noise are missing.
+
+    Attributes:
+        candidates: Certified candidates, the smallest variance first. At least one.
+        refusals: Reason by name of each kind of noise whose search failed. If geometric noise is
+            one, the candidate of this name is proven for δ = 0.
+    """
+
+    candidates: list[NoiseCandidate]
+    refusals: dict[str, str]
+
+
+@dataclass(frozen=True)
 class _Budget:
     """The relation and the budget of a search."""
 
@@ -97,11 +115,18 @@ class _Budget:
         """Return δ at ε over all shift vectors: exactly, or a proven upper bound on a grid.
 
         Raises:
-            NotProven: The convolutions need too much work.
+            ConvolutionTooLarge: Geometric noise has too many privacy losses for an exact audit.
+            NotProven: The convolutions of other noise need too much work.
         """
         mechanism = JointNoise(self.query, noise)
-        if on_grid or self.query.max_norm > _MAX_EXACT_NORM:
-            return bound_joint_delta(mechanism, self.epsilon, self.delta)
+        # Few losses of geometric noise differ, so the exact audit is faster than a grid.
+        is_grid_faster = on_grid or self.query.max_norm > _MAX_EXACT_NORM
+        if not mechanism.is_geometric and (is_grid_faster or mechanism.needs_grid):
+            try:
+                return bound_joint_delta(mechanism, self.epsilon, self.delta)
+            except NotProven:
+                if mechanism.needs_grid:
+                    raise
         return audit(mechanism, self.epsilon).dp_delta.tight_enclosure()[1]
 
     def certify(self, name: str, symbol: str, value: float, noise: IntegerLaw) -> NoiseCandidate:
@@ -112,10 +137,10 @@ class _Budget:
         return NoiseCandidate(name, symbol, value, certificate)
 
 
-def list_noise_candidates(
+def search_noise_candidates(
     query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
-) -> list[NoiseCandidate]:
-    """List certified noise for a histogram, the smallest variance first.
+) -> CandidateSearch:
+    """Search certified noise for a histogram.
 
     Args:
         query: The relation of the histogram.
@@ -125,7 +150,8 @@ def list_noise_candidates(
             None: it is no candidate.
 
     Returns:
-        The candidates that could be proven. At δ = 0 only geometric noise is one.
+        The candidates that could be proven, and the reasons of the others. At δ = 0 only geometric
+        noise is searched.
 
     Raises:
         InvalidRequest: If an argument is outside its range, or the query is no histogram.
@@ -137,23 +163,47 @@ def list_noise_candidates(
     if query.dimension is not None:
         raise InvalidRequest("query must be the relation of a histogram. Got a pair of sums.")
     budget = _Budget(query, exact_epsilon, exact_delta)
-    pure_noise = fit_geometric_noise(query, exact_epsilon)
+    # The claim δ = 0 needs no convolution, so it can always be certified.
+    noise = fit_geometric_noise(query, exact_epsilon)
+    pure = replace(budget, delta=ZERO).certify(GEOMETRIC, "a", float(noise.ratio), noise)
     if not exact_delta:
-        return [budget.certify("geometric", "a", float(pure_noise.ratio), pure_noise)]
-    searches: list[Callable[[_Budget], NoiseCandidate]] = [
-        _fit_geometric,
-        _fit_truncated_geometric,
-        _fit_gaussian,
-    ]
+        return CandidateSearch([pure], {})
+    searches: dict[str, Callable[[_Budget], NoiseCandidate]] = {
+        GEOMETRIC: _fit_geometric,
+        TRUNCATED_GEOMETRIC: _fit_truncated_geometric,
+        GAUSSIAN: _fit_gaussian,
+    }
     if design is not None:
-        searches.append(lambda budget: _fit_scaled_design(budget, design))
+        searches[SCALED_DESIGN] = lambda budget: _fit_scaled_design(budget, design)
     candidates = []
-    for search in searches:
-        with suppress(NotProven, NotCertified, ConvolutionTooLarge):
+    refusals = {}
+    for name, search in searches.items():
+        try:
             candidates.append(search(budget))
-    if not any(candidate.name == "geometric" for candidate in candidates):
-        candidates.append(budget.certify("geometric", "a", float(pure_noise.ratio), pure_noise))
-    return sorted(candidates, key=lambda candidate: candidate.variance)
+        except (NotProven, NotCertified, ConvolutionTooLarge) as error:
+            refusals[name] = str(error)
+    if GEOMETRIC in refusals:
+        candidates.append(pure)
+    candidates.sort(key=lambda candidate: candidate.variance)
+    return CandidateSearch(candidates, refusals)
+
+
+def list_noise_candidates(
+    query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
+) -> list[NoiseCandidate]:
+    """List certified noise for a histogram, the smallest variance first.
+
+    Args:
+        query: The relation of the histogram.
+        epsilon: ε > 0.
+        delta: δ in [0, 1).
+        design: Noise whose privacy losses are scaled (`search_noise_candidates`). None: no
+            candidate.
+
+    Raises:
+        InvalidRequest: If an argument is outside its range, or the query is no histogram.
+    """
+    return search_noise_candidates(query, epsilon, delta, design).candidates
 
 
 def find_best_candidate(
@@ -165,7 +215,8 @@ def find_best_candidate(
         query: The relation of the histogram.
         epsilon: ε > 0.
         delta: δ in [0, 1).
-        design: Noise whose privacy losses are scaled (`list_noise_candidates`). None: no candidate.
+        design: Noise whose privacy losses are scaled (`search_noise_candidates`). None: no
+            candidate.
 
     Raises:
         InvalidRequest: If an argument is outside its range, or the query is no histogram.
@@ -237,7 +288,7 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
     while bound_delta(wrong) <= delta:
         wrong *= 2
     noise = make_noise(_find_least(bound_delta, delta, pure_slope * (1 - 1e-6), wrong))
-    return budget.certify("geometric", "a", float(noise.ratio), noise)
+    return budget.certify(GEOMETRIC, "a", float(noise.ratio), noise)
 
 
 def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
@@ -264,7 +315,7 @@ def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
             high = middle
         else:
             low = middle
-    return budget.certify("truncated geometric", "A", float(high), make_noise(high))
+    return budget.certify(TRUNCATED_GEOMETRIC, "A", float(high), make_noise(high))
 
 
 def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
@@ -284,13 +335,13 @@ def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
     squared_norm = max(sum(part * part for part in vector) for vector in budget.query.shifts)
     start = squared_norm * compute_gaussian_sigma(budget.epsilon, budget.delta) ** 2
     variance = _find_between(bound_delta, float(budget.delta), start)
-    return budget.certify("discrete Gaussian", "σ²", variance, make_noise(variance))
+    return budget.certify(GAUSSIAN, "σ²", variance, make_noise(variance))
 
 
 def _fit_scaled_design(budget: _Budget, design: IntegerLaw) -> NoiseCandidate:
     """Find the largest c <= 1 at which noise ∝ g^c is private."""
     with suppress(NotProven, NotCertified):
-        return budget.certify("design, scaled", "c", 1.0, design)
+        return budget.certify(SCALED_DESIGN, "c", 1.0, design)
 
     def make_noise(stretch: float) -> IntegerLaw:
         """Return the noise of c = 1/stretch."""
@@ -301,7 +352,7 @@ def _fit_scaled_design(budget: _Budget, design: IntegerLaw) -> NoiseCandidate:
         return _to_float_above(budget.bound_delta(make_noise(stretch), on_grid=True))
 
     stretch = _find_between(bound_delta, float(budget.delta), 1.0)
-    return budget.certify("design, scaled", "c", 1 / stretch, make_noise(stretch))
+    return budget.certify(SCALED_DESIGN, "c", 1 / stretch, make_noise(stretch))
 
 
 def _find_between(bound_delta: Callable[[float], float], delta: float, start: float) -> float:

@@ -2,7 +2,7 @@
 
 K is the largest number of rows of a person that count. x is a value, clipped to [lo, hi].
 
-    statistic           add or remove a person      replace a person's rows by as many others
+    statistic           add or remove a person      replace a person's rows by others
     count               K                           K
     sum                 K max(|lo|, |hi|)           K (hi - lo), if the number of rows is fixed;
                                                     otherwise max(K (hi - lo), K |lo|, K |hi|)
@@ -50,7 +50,8 @@ class PersonRows:
 
     Attributes:
         neighbours: "add-remove": all rows of a person are added or removed. "replace": they are
-            replaced by as many others.
+            replaced by other rows. Equally many of them count, unless `fixes_count` is false. In a
+            histogram and a pair of sums, 0 to K other rows count.
         rows: K, the largest number of rows of a person that count.
         has_filter: Whether only rows that satisfy a condition count.
         drops_missing: Whether rows with a missing value do not count.
@@ -158,6 +159,8 @@ def _bound_sum(person: PersonRows, low: Fraction, high: Fraction) -> Fraction:
 
 def make_histogram_query(person: PersonRows, *, one_row_per_bin: bool) -> JointQuery:
     """Make the relation of a histogram, whose shift vectors a certificate proves.
+
+    Its relation "replace" lets the number of rows that count change, up to K.
 
     Args:
         person: The rows of one person, and the relation of neighbours.

@@ -182,7 +182,9 @@ class JointQuery(OneLine):
         place = place.format(self.span)
         change = f"adding or removing a person with {rows} {place}"
         if self.neighbours == REPLACE:
-            change = f"replacing {rows} of a person {place} by as many or fewer"
+            plural = "" if self.rows == 1 else "s"
+            rows = f"up to {self.rows} row{plural}"
+            change = f"replacing {rows} of a person {place} by up to {self.rows} other{plural}"
         return f"Noise on {subject}, for {change}"
 
     def to_dict(self) -> Record:

@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms import joint_noise
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.questions.joint_query import JointQuery
@@ -57,6 +58,54 @@ def test_audit_shows_bounds_for_noise_of_many_losses(
     code, text = run(capsys, "audit gaussian.json")
     assert code == 0
     assert "between 0.0005" in text
+
+
+def test_audit_reports_the_exact_loss_of_noise_of_many_losses(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    code, text = run(capsys, "audit gaussian.json --loss squared --json")
+    assert code == 0
+    # The variance of the discrete Gaussian with σ² = 30 is 30 up to e^(-2π² 30).
+    assert json.loads(text)["mean_error"] == pytest.approx(30, abs=1e-6)
+    code, text = run(capsys, "audit gaussian.json --loss squared")
+    assert code == 0
+    assert "mean squared loss" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--loss nonsense", "loss must be absolute or squared"),
+        ("--data 1,2", "data must be left out"),
+    ],
+)
+def test_audit_refuses_options_that_do_not_fit_noise_of_many_losses(
+    options: str, message: str, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    code, text = run(capsys, f"audit gaussian.json {options}")
+    assert code != 0
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit gaussian.json --delta 0.1",
+        "audit gaussian.json --risk",
+        "audit gaussian.json --plot profile.svg",
+        "compose gaussian.json --times 2 --delta 0.01",
+    ],
+)
+def test_a_refused_convolution_names_the_commands_that_work(
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joint_noise, "MAX_CONVOLUTION_UNITS", 1000)
+    code, text = run(capsys, command)
+    assert code != 0
+    assert "`check`, and `audit` without --delta, --risk and --plot" in text
 
 
 def test_check_proves_a_release_and_sees_a_missing_vector(

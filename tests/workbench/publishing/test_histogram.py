@@ -19,18 +19,24 @@ import pytest
 from numpy.typing import NDArray
 
 import workbench as wb
+from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms import joint_noise
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import JointNoise
+from workbench.privacy import joint_bound
 from workbench.privacy.certificate_file import check
 from workbench.privacy.joint_bound import JointBounds, bound_joint_delta
+from workbench.publishing import histogram
 from workbench.publishing.histogram import (
     NoiseCandidate,
     _Budget,
+    _fit_geometric,
     _fit_truncated_geometric,
     find_best_candidate,
     iter_candidate_rows,
     list_noise_candidates,
+    search_noise_candidates,
 )
 from workbench.questions.joint_query import JointQuery
 
@@ -232,6 +238,71 @@ def test_a_design_for_two_runs_is_taken_as_it_is_for_two_bins() -> None:
         scales[release] = next(c.value for c in candidates if c.name == "design, scaled")
     assert scales["row-per-bin"] == 1
     assert 0.5 < scales["rows-anywhere"] < 1
+
+
+def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows() -> None:
+    """Moving 5 rows from 5 bins to 5 others is the worst move, by an own convolution."""
+    query = JointQuery("row-per-bin", "replace", 5)
+    noise = IntegerLaw(0, [1], 1, Fraction(4, 5))
+    bound = _Budget(query, Fraction(1), Fraction("0.01")).bound_delta(noise, on_grid=False)
+    exact = convolve(list_masses(noise, 150), (1,) * 10, 1)
+    assert float(bound) == pytest.approx(exact, rel=1e-9)
+
+
+def test_geometric_noise_of_twelve_rows_is_found_without_a_grid() -> None:
+    query = JointQuery("row-per-bin", "replace", 6)
+    candidate = _fit_geometric(_Budget(query, Fraction(1), Fraction("0.01")))
+    masses = list_masses(candidate.mechanism.noise, 200)
+    deltas = [convolve(masses, (1,) * count, 1) for count in range(1, 13)]
+    assert max(deltas) == pytest.approx(0.01, rel=1e-3)
+    # Pure noise has a = e^(-1/12) = 0.920.
+    assert candidate.value < 0.86
+
+
+def test_a_search_returns_the_reasons_of_missing_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histogram, "_MAX_VALUES", 20)
+    search = search_noise_candidates(JointQuery("row-per-bin", "replace", 5), 1, "0.01")
+    assert [candidate.name for candidate in search.candidates] == ["geometric"]
+    assert search.refusals == {
+        "truncated geometric": "Truncated geometric noise has too many values at this budget.",
+        "discrete Gaussian": "The discrete Gaussian has too many values at this budget.",
+    }
+
+
+def test_pure_noise_replaces_geometric_noise_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(histogram, "_MAX_VALUES", 20)
+    monkeypatch.setattr(joint_noise, "MAX_GEOMETRIC_UNITS", 1000)
+    search = search_noise_candidates(JointQuery("row-per-bin", "replace", 5), 1, "0.01")
+    (pure,) = search.candidates
+    assert pure.value == pytest.approx(math.exp(-1 / 10), abs=1e-9)
+    assert pure.certificate.claim.values["delta"] == 0
+    assert "1000 units" in search.refusals["geometric"]
+
+
+def test_truncated_noise_is_audited_exactly_if_the_grid_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = JointQuery("row-per-bin", "replace", 5)
+    weights = [Fraction(4, 5) ** abs(eta) for eta in range(-8, 9)]
+    noise = IntegerLaw(-8, Distribution(weights))
+    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
+    bound = _Budget(query, Fraction(1), Fraction("0.01")).bound_delta(noise, on_grid=False)
+    exact = max(convolve(list_masses(noise, 8), (1,) * count, 1) for count in range(1, 11))
+    assert float(bound) == pytest.approx(exact, rel=1e-9)
+
+
+def test_geometric_noise_is_not_advised_in_place_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joint_noise, "MAX_GEOMETRIC_UNITS", 10)
+    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 10)
+    mechanism = JointNoise(JointQuery("row-per-bin", rows=4), IntegerLaw(0, [1], 1, Fraction(1, 2)))
+    with pytest.raises(wb.InvalidRequest, match=r"Use fewer rows or a coarser grid\.$"):
+        wb.audit(mechanism, 1)
+    with pytest.raises(wb.NotProven, match=r"Use fewer rows\.$"):
+        bound_joint_delta(mechanism, Fraction(1), Fraction(1, 100))
 
 
 def test_rows_of_a_table_name_every_candidate_with_its_error() -> None:

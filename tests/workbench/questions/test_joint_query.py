@@ -106,3 +106,17 @@ def test_partitions_are_as_many_as_in_the_encyclopedia() -> None:
 def test_a_relation_outside_its_range_is_refused(parts: tuple[Any, ...]) -> None:
     with pytest.raises(wb.InvalidRequest):
         JointQuery(*parts)
+
+
+@pytest.mark.parametrize(
+    ("rows", "change"),
+    [
+        (1, "replacing up to 1 row of a person in any bins by up to 1 other"),
+        (3, "replacing up to 3 rows of a person in any bins by up to 3 others"),
+    ],
+)
+def test_the_text_says_that_replacing_may_add_rows(rows: int, change: str) -> None:
+    query = JointQuery("rows-anywhere", "replace", rows)
+    # A neighbour may have one row more, and none less.
+    assert (1,) in query.shifts
+    assert str(query) == f"Noise on each bin of a histogram, for {change}"
