@@ -240,8 +240,11 @@ def test_a_design_for_two_runs_is_taken_as_it_is_for_two_bins() -> None:
     assert 0.5 < scales["rows-anywhere"] < 1
 
 
-def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows() -> None:
+def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Moving 5 rows from 5 bins to 5 others is the worst move, by an own convolution."""
+    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
     query = JointQuery("row-per-bin", "replace", 5)
     noise = IntegerLaw(0, [1], 1, Fraction(4, 5))
     bound = _Budget(query, Fraction(1), Fraction("0.01")).bound_delta(noise, on_grid=False)
@@ -249,7 +252,10 @@ def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows() -> None:
     assert float(bound) == pytest.approx(exact, rel=1e-9)
 
 
-def test_geometric_noise_of_twelve_rows_is_found_without_a_grid() -> None:
+def test_geometric_noise_of_twelve_rows_is_found_without_a_grid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
     query = JointQuery("row-per-bin", "replace", 6)
     candidate = _fit_geometric(_Budget(query, Fraction(1), Fraction("0.01")))
     masses = list_masses(candidate.mechanism.noise, 200)
