@@ -94,7 +94,11 @@ class OptmChoices:
                 if value is not None:
                     must(name, "left out unless bins are given", _format_numbers(value))
             if self.method != "optm":
-                must("method", "optm if the design chooses the outputs", self.method)
+                must(
+                    "method",
+                    "optm, rqm or erm without bins (give bins for this method)",
+                    self.method,
+                )
             return
         shape = self._make_shape(bins, question)
         inner_count = len(shape.inner_bins)
