@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_a_claim_without_its_stored_table_is_not_computed(
     )
     row = judge_one("mnist", tmp_path)
     assert row["verdict"] == NOT_COMPUTED
-    assert row["ours"] == "results/optm/fig4d.csv is missing"
+    assert row["ours"] == "optm/fig4d.csv is missing. Reproduce fig4d first."
 
 
 def test_series_are_compared_with_the_best_of_the_others() -> None:
@@ -144,3 +145,15 @@ def test_the_page_shows_the_claims_of_every_paper() -> None:
         name for name in PAPERS if load_paper(name).file and read_stored_claims(name)
     }
     assert sorted(shown_papers) == sorted(papers_with_claims) == sorted(JUDGED_PAPERS)
+
+
+def test_a_claim_does_not_read_a_table_with_other_parameters(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "optm", tmp_path / "optm")
+    record_file = tmp_path / "optm" / "fig4d.json"
+    record = json.loads(record_file.read_text("utf-8"))
+    record_file.write_text(json.dumps(record | {"parameters": {"runs": 1}}), "utf-8")
+    rows = [row for row in judge_claims(load_paper("optm"), tmp_path) if "fig4d" in row["source"]]
+    assert rows
+    for row in rows:
+        assert row["verdict"] == "not computed"
+        assert row["ours"] == "optm/fig4d.csv has other parameters than in the paper."
