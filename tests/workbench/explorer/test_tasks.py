@@ -149,7 +149,7 @@ def test_an_option_of_one_value_has_no_curve(live: Tasks, option: str, has_curve
 
 def test_an_error_says_why_no_other_mechanisms_are_listed(live: Tasks) -> None:
     given = {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}
-    with pytest.raises(InvalidRequest, match="at one epsilon, which"):
+    with pytest.raises(InvalidRequest, match="need a value of epsilon, which"):
         live.run("rivals", {"family": "labels", "given": given})
 
 
