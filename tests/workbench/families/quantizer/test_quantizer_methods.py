@@ -351,7 +351,7 @@ def test_a_choice_that_does_not_fit_the_method_is_an_error(options: dict[str, An
         ({"bins": "-3,-0.5,0.6,3"}, {"method": "erm"}, "symmetric around the middle"),
         ({"bins": "-3,-0.5,0.6,3"}, {"method": "optm-theorem6"}, "symmetric for method optm-t"),
         ({"bins": "-3,0,3"}, {"method": "optm-authors"}, "four numbers for method optm-authors"),
-        ({"levels": 4}, {"method": "optm-authors"}, "method must be optm if the design chooses"),
+        ({"levels": 4}, {"method": "optm-authors"}, "method must be optm, rqm or erm without bins"),
         ({"levels": 4}, {"method": "optm", "lower_bound": "0.1"}, "unless bins are given"),
         ({"levels": 4}, {"method": "rqm", "reach": 5}, "reach must be left out with method rqm"),
         (
