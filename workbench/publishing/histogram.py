@@ -30,10 +30,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
-from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ONE, ZERO, Real, read_positive, read_probability
+from workbench.exact.numbers import ONE, ZERO, Real, nearest_float, read_positive, read_probability
 from workbench.families.noise.published import compute_gaussian_sigma
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import ConvolutionTooLarge, JointNoise
@@ -49,6 +49,7 @@ TRUNCATED_GEOMETRIC = "truncated geometric"
 GAUSSIAN = "discrete Gaussian"
 SCALED_DESIGN = "design, scaled"
 
+_MAX_EPSILON = 300  # A larger ε of one step of L1 norm is refused. Its noise is 0 in floats.
 _MAX_EVALUATIONS = 40  # A search for a parameter ends after this many proven bounds.
 _PARAMETER_TOLERANCE = 1e-5  # A search ends when the parameter is known to this share.
 _RATIO_DENOMINATOR = 1 << 24  # Denominator of the ratio of (truncated) geometric noise at δ > 0.
@@ -158,8 +159,11 @@ def search_noise_candidates(
     """
     exact_epsilon = read_positive(epsilon, "epsilon")
     exact_delta = read_probability(delta, "delta")
-    if exact_delta == 1:
-        raise InvalidRequest("delta must be below 1. Got 1.")
+    if exact_delta and not 0 < float(exact_delta) < 1:
+        rule = "0, or between 0 and 1 as a floating-point number"
+        must("delta", rule, f"{nearest_float(exact_delta):g}")
+    if exact_epsilon > _MAX_EPSILON * query.max_norm:
+        must("epsilon", f"at most {_MAX_EPSILON * query.max_norm} for this relation", epsilon)
     if query.dimension is not None:
         raise InvalidRequest("query must be the relation of a histogram. Got a pair of sums.")
     budget = _Budget(query, exact_epsilon, exact_delta)

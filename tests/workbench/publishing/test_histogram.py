@@ -321,3 +321,17 @@ def test_rows_of_a_table_name_every_candidate_with_its_error() -> None:
 def test_a_pair_of_sums_is_no_histogram() -> None:
     with pytest.raises(wb.InvalidRequest, match="histogram"):
         list_noise_candidates(JointQuery("pair-of-sums", rows=1, span=3), 1)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "message"),
+    [
+        (1, Fraction(1, 10**400), "delta must be 0, or between 0 and 1"),
+        (1, 1 - Fraction(1, 10**20), "delta must be 0, or between 0 and 1"),
+        (1, 1, "delta must be 0, or between 0 and 1"),
+        (800, Fraction(1, 10**6), "epsilon must be at most 300"),
+    ],
+)
+def test_budgets_beyond_floats_are_refused(epsilon: int, delta: Fraction, message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
+        find_best_candidate(JointQuery("rows-anywhere"), epsilon, delta)

@@ -102,7 +102,10 @@ def _list_private_quantizers(
             largest_rate = _find_largest_rate(build, epsilon, max_rate)
             if largest_rate is not None:
                 for share in _RATE_SHARES:
-                    yield build(share * largest_rate)
+                    quantizer = build(share * largest_rate)
+                    # That ε rises with β is not proven, so every quantizer is tested.
+                    if quantizer.epsilon <= epsilon:
+                        yield quantizer
 
 
 def _find_largest_rate(

@@ -171,24 +171,42 @@ def _draw_quantizer_frontier(table: pd.DataFrame, inputs: str, loss: str) -> Plo
             f"{title}: error against outputs",
             panel=Quantity("epsilon", "ε = {:.3g}"),
         ),
-        "error_bias": partial(_draw_bias, biased_rows, error, inputs),
+        "error_bias": partial(
+            _draw_bias, biased_rows, table[table["mechanism"] == "exact"], error, inputs
+        ),
     }
 
 
-def _draw_bias(rows: pd.DataFrame, error: Quantity, inputs: str) -> Figure | None:
-    """Draw the error of biased quantizers against their bias. Returns None without any."""
+def _draw_bias(
+    rows: pd.DataFrame, unbiased_rows: pd.DataFrame, error: Quantity, inputs: str
+) -> Figure | None:
+    """Draw the error of biased quantizers against their bias. Returns None without any.
+
+    The optimal unbiased quantizers of the same table are points at bias 0.
+    """
+    import pandas as pd
+
     if rows.empty:
         return None
-    rows = rows.assign(curve="point")
     series = {}
+    parts = []
     for k, levels in enumerate(sorted(rows["levels"].unique())):
-        series[levels] = Series(f"biased, {levels:g} outputs", k)
+        biased = rows[rows["levels"] == levels].assign(curve="point", series=f"biased {levels:g}")
+        series[f"biased {levels:g}"] = Series(f"biased, {levels:g} outputs", k)
+        parts.append(biased)
+        unbiased = unbiased_rows[unbiased_rows["levels"] == levels]
+        if not unbiased.empty:
+            name = f"unbiased {levels:g}"
+            # Without bounds no band is drawn.
+            parts.append(unbiased.assign(bias=0.0, series=name, bound=float("nan")))
+            series[name] = Series(f"unbiased (exact), {levels:g} outputs", k + 4)
+    rows = pd.concat(parts)
     return draw_panels(
         rows,
         Quantity("bias", "largest bias |E M(x) - x|"),
         error,
         series,
         f"Biased quantizers of {inputs}: error against bias",
-        by="levels",
+        by="series",
         panel=Quantity("epsilon", "ε = {:.3g}"),
     )

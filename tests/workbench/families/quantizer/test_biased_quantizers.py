@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import workbench as wb
 from workbench.errors import NotProven
 from workbench.families.quantizer.biased import BiasedPoint, trace_biased_quantizers
 from workbench.families.quantizer.family import FAMILY
-from workbench.families.quantizer.frontier import _list_biased_rows
+from workbench.families.quantizer.frontier import _draw_quantizer_frontier, _list_biased_rows
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.solvers.search import Deadline
 
@@ -107,3 +108,20 @@ def test_a_frontier_has_the_biased_points_and_their_columns() -> None:
     assert rows["bias"].tolist() == pytest.approx([point.bias for point in points])
     assert rows["objective"].tolist() == pytest.approx([point.error for point in points])
     assert (rows["pure_epsilon"] <= 1).all()
+
+
+def test_the_plot_of_bias_shows_the_unbiased_quantizer_at_bias_0() -> None:
+    point: dict[str, Any] = {"curve": "point", "mechanism": "exact", "levels": 4.0, "epsilon": 1}
+    point |= {"status": "optimal"}
+    rows = [
+        {**point, "curve": "biased", "mechanism": "biased", "bias": 0.1, "objective": 2.0},
+        {**point, "curve": "biased", "mechanism": "biased", "bias": 0.2, "objective": 1.8},
+        {**point, "bound": 1.6, "objective": 1.7},
+    ]
+    plots = _draw_quantizer_frontier(pd.DataFrame(rows), "x in [-1, 1]", "absolute")
+    figure = plots["error_bias"]()
+    assert figure is not None
+    points = set()
+    for line in figure.axes[0].lines:
+        points |= {(x, y) for x, y in np.asarray(line.get_xydata()).tolist()}
+    assert points == {(0.1, 2.0), (0.2, 1.8), (0.0, 1.7)}
