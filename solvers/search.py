@@ -121,6 +121,27 @@ def bisect(
     return low, high
 
 
+def bisect_integers(is_above: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+    """Return neighbouring integers between which a monotone predicate changes to True.
+
+    Args:
+        is_above: the predicate. It is assumed to be False at `low` and True at `high`, and is not
+            evaluated there.
+        low: an integer.
+        high: a larger integer.
+
+    Returns:
+        (last, last + 1): the last integer at which the predicate is False, and the next one.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_above(middle):
+            high = middle
+        else:
+            low = middle
+    return low, high
+
+
 def bisect_each(
     is_above: Callable[[Vector], Flags], low: Vector, high: Vector, step_count: int
 ) -> Pair:

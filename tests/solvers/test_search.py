@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from workbench.solvers.search import Chords, Deadline, OpenNodes, bisect
+from workbench.solvers.search import Chords, Deadline, OpenNodes, bisect, bisect_integers
 
 
 def has_square_of_at_least_two(x):
@@ -26,6 +26,19 @@ def test_bisection_of_rationals_ends_at_the_tolerance():
     low, high = bisect(has_square_of_at_least_two, Fraction(0), Fraction(2), tolerance=tolerance)
     assert 0 < high - low <= tolerance
     assert low * low < 2 <= high * high
+
+
+@pytest.mark.parametrize("last", [-1, 0, 4, 9])
+def test_bisection_of_integers_ends_at_neighbours(last: int) -> None:
+    asked = []
+
+    def is_above(k: int) -> bool:
+        asked.append(k)
+        return k > last
+
+    assert bisect_integers(is_above, -1, 10) == (last, last + 1)
+    assert -1 not in asked
+    assert 10 not in asked
 
 
 def test_bisection_may_use_the_geometric_mean():

@@ -75,6 +75,7 @@ def audit_file(
     """
     from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
     from workbench.privacy.audit import Privacy, audit
+    from workbench.privacy.joint_bound import bound_release, is_bounded_on_grid
 
     outputs = Outputs({"mechanism": file}, options)
     certificate = None
@@ -89,9 +90,7 @@ def audit_file(
     budget = None
     if epsilon is not None:
         budget = read_positive(epsilon, "epsilon", or_zero=True)
-    if getattr(mechanism, "needs_grid", False):
-        from workbench.privacy.joint_bound import bound_release
-
+    if is_bounded_on_grid(mechanism):
         privacy: Privacy = bound_release(certificate or mechanism, budget, loss=loss, data=data)
     else:
         privacy = audit(certificate or mechanism, budget, loss=loss, data=data)

@@ -28,6 +28,7 @@ from workbench.data.points import Point, format_point, read_point
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.numbers import ZERO, read_positive
+from workbench.io.files import check_may_read
 
 Weights = dict[Any, Fraction]  # Weights by input. The inputs are objects as the user gave them.
 
@@ -119,6 +120,8 @@ def count_column(path: Any, column: str) -> dict[Fraction, int]:
         InvalidRequest: The file or the column cannot be read.
         CorruptFile: The file is too large, or no CSV.
     """
+    if isinstance(path, (str, Path)):
+        check_may_read(path, "prior")
     if not isinstance(path, (str, Path)) or not Path(path).is_file():
         must("prior", "a CSV file that has the column", repr(path))
     return Counter(map(Fraction, CsvColumn.read(path, column).exact_numbers()))

@@ -19,6 +19,7 @@ changes by floor(d / step) or ceil(d / step), depending on the other values. Bot
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from fractions import Fraction
@@ -27,7 +28,9 @@ from typing import Any
 
 from workbench.data.input_weights import count_column
 from workbench.errors import InvalidRequest, must
+from workbench.exact.distribution import to_common_denominator
 from workbench.exact.numbers import ONE, read_positive
+from workbench.io.files import check_may_read
 
 # sum(over=COLUMN) or sum(over=COLUMN, step=NUMBER), with spaces anywhere.
 _QUERY_TEXT = re.compile(
@@ -56,6 +59,7 @@ def list_query_differences(path: Any, query: Any) -> list[int]:
         must("query", 'a text such as "sum(over=load)" or "sum(over=load, step=0.5)"', repr(query))
     if not isinstance(path, (str, Path)):
         must("data", "the name of a CSV file", repr(path))
+    check_may_read(path, "data")
     if not Path(path).is_file():
         kind = "a folder" if Path(path).is_dir() else "no file"
         must("data", "a CSV file with the values that a person may have", f"{path}, {kind}")
@@ -75,12 +79,12 @@ def list_query_differences(path: Any, query: Any) -> list[int]:
 
 def _list_step_differences(values: Iterable[Fraction], step: Fraction) -> set[int]:
     """List floor(d / step) and ceil(d / step) for all differences d >= 0 of values, without 0."""
-    multiples = [value / step for value in values]
+    # The denominators are made equal first, because a Fraction of each pair takes seconds.
+    integers, scale = to_common_denominator([value / step for value in values])
     differences = set()
-    for larger in multiples:
-        for smaller in multiples:
-            if larger > smaller:
-                change = larger - smaller
-                floor = change.numerator // change.denominator
-                differences |= {floor, -(-change.numerator // change.denominator)}
+    for a, b in itertools.combinations(integers, 2):
+        floor, rest = divmod(abs(a - b), scale)
+        differences.add(floor)
+        if rest:
+            differences.add(floor + 1)
     return differences - {0}

@@ -66,6 +66,22 @@ def path_exists(path: Path | str) -> bool:
     return False
 
 
+def check_may_read(path: Path | str, name: str) -> None:
+    """Refuse a path inside `forbid_file_access`, whether or not the file exists.
+
+    Call it before a path is tested, so that the error tells nothing about local files.
+
+    Args:
+        path: Path of the file.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: This context may not read files.
+    """
+    if not _may_read.get():
+        must(name, "spelled out, because no file is read here", repr(str(path)))
+
+
 def names_file(option: object) -> bool:
     """Return whether the value of an option names a data file.
 
@@ -265,8 +281,7 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     """
     file_path = read_file_path(path, name)
     shown_name = file_path.name or str(path)
-    if not _may_read.get():
-        must(name, "spelled out, because no file is read here", repr(str(path)))
+    check_may_read(path, name)
     try:
         mode = file_path.stat().st_mode
         # A device may act when it is opened, so only regular files are opened.

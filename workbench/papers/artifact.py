@@ -584,17 +584,37 @@ def _check_erratum(erratum: Values, functions: Values) -> Record:
     values = {**arguments}
     if "function" in erratum:
         values |= functions[erratum["function"]](**arguments)
-    for name, number in erratum.get("numbers", {}).items():
-        if isinstance(number, Mapping):
-            rows = functions[number["function"]](**number["arguments"])
-            values[name] = rows.eval(number["value"])
-        elif isinstance(number, str):
-            values[name] = evaluate_expression(number, values)
-        else:
-            values[name] = number
+
+    def compute_rows(number: Values) -> pd.DataFrame:
+        rows: pd.DataFrame = functions[number["function"]](**number["arguments"])
+        return rows
+
+    values = evaluate_numbers(erratum.get("numbers", {}), values, compute_rows)
     keys = ("place", "printed", "right", "evidence")
     sentences: Record = {key: erratum[key].format(**values) for key in keys}
     return sentences | {"holds": bool(evaluate_expression(erratum["condition"], values))}
+
+
+def evaluate_numbers(
+    numbers: Values, values: Values, get_rows: Callable[[Values], pd.DataFrame]
+) -> Record:
+    """Return values with declared numbers, in the order in which they are declared.
+
+    Args:
+        numbers: Constants, expressions of the values before, or tables with `value`, an expression
+            on rows, by name.
+        values: Known values by name.
+        get_rows: Returns the rows of a table.
+    """
+    all_values: Record = {**values}
+    for name, number in numbers.items():
+        if isinstance(number, Mapping):
+            all_values[name] = get_rows(number).eval(number["value"])
+        elif isinstance(number, str):
+            all_values[name] = evaluate_expression(number, all_values)
+        else:
+            all_values[name] = number
+    return all_values
 
 
 def evaluate_expression(expression: str, values: Values) -> Any:

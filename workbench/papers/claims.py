@@ -36,6 +36,7 @@ from workbench.papers.artifact import (
     Artifact,
     Paper,
     evaluate_expression,
+    evaluate_numbers,
     make_artifact,
     read_declaration,
     read_printed_numbers,
@@ -144,16 +145,12 @@ def _judge_claim(claim: Values, paper: Paper, results: Path) -> Record:
         function = {**paper.functions, **_FUNCTIONS}[claim["function"]]
         tables = [_read_stored_table(claim, paper, results)] if "stored" in claim else []
         values |= function(*tables, **claim.get("arguments", {}))
-    for name, number in claim.get("numbers", {}).items():
-        if isinstance(number, Mapping):
-            rows = _read_stored_table(number, paper, results)
-            if "where" in number:
-                rows = rows.query(number["where"])
-            values[name] = rows.eval(number["value"])
-        elif isinstance(number, str):
-            values[name] = evaluate_expression(number, values)
-        else:
-            values[name] = number
+
+    def read_rows(number: Values) -> pd.DataFrame:
+        rows = _read_stored_table(number, paper, results)
+        return rows.query(number["where"]) if "where" in number else rows
+
+    values = evaluate_numbers(claim.get("numbers", {}), values, read_rows)
     ours = claim["ours"].format(**values)
     if "unjudged" in claim:
         return {"ours": ours, "verdict": f"{UNJUDGED}: {claim['unjudged']}"}

@@ -52,7 +52,7 @@ from workbench.privacy.audit import Privacy, audit, audit_for_claim
 from workbench.privacy.audit_work import check_work_units, count_work_units
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
-from workbench.privacy.joint_bound import bound_release, can_bound_claim
+from workbench.privacy.joint_bound import bound_release, is_bounded_on_grid
 from workbench.privacy.objective import ExpectedLoss, Objective, is_rounded_up, read_objective
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class Certificate(Shown):
         It may audit fewer comparisons than `privacy`, which takes less time.
         """
         claim = self.claim
-        if getattr(self.mechanism, "needs_grid", False) and can_bound_claim(claim):
+        if is_bounded_on_grid(self.mechanism, claim):
             return bound_release(self)
         return audit_for_claim(self.mechanism, claim)
 
@@ -458,7 +458,7 @@ def check_certificate_work(
     Raises:
         CorruptFile: The proof needs more work than allowed.
     """
-    if getattr(mechanism, "needs_grid", False) and can_bound_claim(claim):
+    if is_bounded_on_grid(mechanism, claim):
         return  # The proof counts its work itself.
     numbers: Rationals = ()
     if objective is not None:

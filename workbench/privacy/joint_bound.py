@@ -320,6 +320,18 @@ def bound_release(
     return JointBounds.for_mechanism(mechanism, budget or ZERO, resolution, error)
 
 
+def is_bounded_on_grid(mechanism: Any, claim: Claim | None = None) -> bool:
+    """Return whether δ of a mechanism is bounded on a grid, because an exact audit is too large.
+
+    Args:
+        mechanism: The mechanism.
+        claim: The claim to be decided, which bounds on δ must be able to decide. None: no claim.
+    """
+    if not isinstance(mechanism, JointNoise) or not mechanism.needs_grid:
+        return False
+    return claim is None or can_bound_claim(claim)
+
+
 def can_bound_claim(claim: Claim) -> bool:
     """Return whether bounds on δ can decide a claim: one hockey stick of (ε, δ) with δ > 0.
 

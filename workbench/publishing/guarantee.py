@@ -25,6 +25,7 @@ from workbench.exact.numbers import ONE, Real, exp_interval, read_positive, read
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit import audit
 from workbench.questions.joint_query import NEIGHBOURS
+from workbench.solvers.search import bisect_integers
 
 COVERAGE = Fraction(19, 20)  # Probability that an interval contains the true value.
 _EXP_BITS = 128  # Bits of the enclosure of e^ε.
@@ -129,17 +130,14 @@ def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:
     """
     if not 0 <= coverage < 1:
         must("coverage", "a number in [0, 1)", coverage)
+
+    def is_covered(width: int) -> bool:
+        return compute_coverage(noise, width) >= coverage
+
     high = 1
-    while compute_coverage(noise, high) < coverage:
+    while not is_covered(high):
         high *= 2
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if compute_coverage(noise, middle) < coverage:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_integers(is_covered, -1, high)[1]
 
 
 def compute_coverage(noise: IntegerLaw, width: int) -> Fraction:

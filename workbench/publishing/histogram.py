@@ -24,6 +24,7 @@ best candidate is called "best certified candidate", and is not claimed to be op
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -33,7 +34,15 @@ from functools import cache
 from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ONE, ZERO, Real, nearest_float, read_positive, read_probability
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    Real,
+    nearest_float,
+    read_positive,
+    read_probability,
+    round_up,
+)
 from workbench.families.noise.published import compute_gaussian_sigma
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import ConvolutionTooLarge, JointNoise
@@ -42,6 +51,7 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.joint_bound import bound_joint_delta
 from workbench.publishing.pair_of_sums import fit_geometric_noise
 from workbench.questions.joint_query import JointQuery
+from workbench.solvers.search import bisect_integers
 
 # Names of the kinds of noise.
 GEOMETRIC = "geometric"
@@ -192,40 +202,21 @@ def search_noise_candidates(
     return CandidateSearch(candidates, refusals)
 
 
-def list_noise_candidates(
-    query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
-) -> list[NoiseCandidate]:
-    """List certified noise for a histogram, the smallest variance first.
-
-    Args:
-        query: The relation of the histogram.
-        epsilon: ε > 0.
-        delta: δ in [0, 1).
-        design: Noise whose privacy losses are scaled (`search_noise_candidates`). None: no
-            candidate.
-
-    Raises:
-        InvalidRequest: If an argument is outside its range, or the query is no histogram.
-    """
-    return search_noise_candidates(query, epsilon, delta, design).candidates
-
-
 def find_best_candidate(
     query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
 ) -> NoiseCandidate:
     """Return the certified candidate with the smallest variance. It is not claimed to be optimal.
 
     Args:
-        query: The relation of the histogram.
+        query: As for `search_noise_candidates`, like the others.
         epsilon: ε > 0.
         delta: δ in [0, 1).
-        design: Noise whose privacy losses are scaled (`search_noise_candidates`). None: no
-            candidate.
+        design: Noise g, or None.
 
     Raises:
-        InvalidRequest: If an argument is outside its range, or the query is no histogram.
+        InvalidRequest: As `search_noise_candidates`.
     """
-    return list_noise_candidates(query, epsilon, delta, design)[0]
+    return search_noise_candidates(query, epsilon, delta, design).candidates[0]
 
 
 # Searches.
@@ -248,7 +239,7 @@ def _find_least(
     def excess(log_parameter: float) -> float:
         """Return ln of the bound over δ. It is at most 0 if and only if the bound is at most δ."""
         bound = bound_delta(math.exp(log_parameter))
-        return math.log(max(bound, 1e-300) / delta)
+        return math.log(max(bound, sys.float_info.min) / delta)
 
     good = math.log(private)
     bad = math.log(wrong)
@@ -285,7 +276,7 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
 
     @cache
     def bound_delta(slope: float) -> float:
-        return _to_float_above(budget.bound_delta(make_noise(slope), on_grid=False))
+        return round_up(budget.bound_delta(make_noise(slope), on_grid=False))
 
     delta = float(budget.delta)
     wrong = 2 * pure_slope
@@ -312,14 +303,8 @@ def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
     high = math.ceil((-math.log(float(budget.delta)) + 5) / slope) + budget.query.max_norm
     if 2 * high > _MAX_VALUES or not is_private(high):
         raise NotProven("Truncated geometric noise has too many values at this budget.")
-    low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_private(middle):
-            high = middle
-        else:
-            low = middle
-    return budget.certify(TRUNCATED_GEOMETRIC, "A", float(high), make_noise(high))
+    _, least_end = bisect_integers(is_private, 0, high)
+    return budget.certify(TRUNCATED_GEOMETRIC, "A", float(least_end), make_noise(least_end))
 
 
 def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
@@ -333,7 +318,7 @@ def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
 
     @cache
     def bound_delta(variance: float) -> float:
-        return _to_float_above(budget.bound_delta(make_noise(variance), on_grid=True))
+        return round_up(budget.bound_delta(make_noise(variance), on_grid=True))
 
     # Continuous Gaussian noise needs the variance of one coordinate times the largest |v|².
     squared_norm = max(sum(part * part for part in vector) for vector in budget.query.shifts)
@@ -353,7 +338,7 @@ def _fit_scaled_design(budget: _Budget, design: IntegerLaw) -> NoiseCandidate:
 
     @cache
     def bound_delta(stretch: float) -> float:
-        return _to_float_above(budget.bound_delta(make_noise(stretch), on_grid=True))
+        return round_up(budget.bound_delta(make_noise(stretch), on_grid=True))
 
     stretch = _find_between(bound_delta, float(budget.delta), 1.0)
     return budget.certify(SCALED_DESIGN, "c", 1 / stretch, make_noise(stretch))
@@ -394,14 +379,6 @@ def _raise_to_power(noise: IntegerLaw, exponent: float) -> IntegerLaw:
         power = math.exp(exponent * math.log(noise.ratio))
         ratio = min(Fraction(round(power * 2**40), 2**40), ONE - Fraction(1, 2**40))
     return IntegerLaw(noise.first, weights, noise.period, ratio)
-
-
-def _to_float_above(bound: Fraction) -> float:
-    """Return a float >= 0 that is at least the bound."""
-    value = float(bound)
-    if Fraction(value) < bound:
-        return math.nextafter(value, math.inf)
-    return value
 
 
 def iter_candidate_rows(candidates: list[NoiseCandidate]) -> Iterator[tuple[str, str, float]]:

@@ -81,8 +81,9 @@ def test_54_and_55_are_not_the_limits_of_36_and_34():
     limit = printed_limit(3, 1.0, 1, 1)
     assert limit.beta == pytest.approx(0.835690, abs=1e-6)
     assert limit.mass == pytest.approx(0.387354, abs=1e-6)
-    assert limit.printed_beta == pytest.approx(0.921238, abs=1e-6)
-    assert limit.printed_mass == pytest.approx(0.374929, abs=1e-6)
+    a = math.exp(-1)
+    assert limit.printed_beta == pytest.approx(1 - a**3 / (1 - a), abs=1e-12)
+    assert limit.printed_mass == pytest.approx((1 - a) / (3 * a + 1 - a * (1 + a**2)), abs=1e-12)
 
 
 @pytest.mark.parametrize(("c", "j"), [(1, 1), (1, 2), (2, 1), (3, 2)])
@@ -112,7 +113,7 @@ def test_the_corrected_limit_of_a_printed_region_is_not_the_optimum_either():
     delta = (limit.lower + limit.upper) / 2
     optimal_mass = 1 - limit_law(3, 1.0, delta).value
     assert optimal_mass > limit.mass + 0.01
-    # The noise that attains the optimum at a finite n is private for its δ, by an own audit.
+    # The noise that attains the optimum at a finite n is private for its δ, by `pdp_delta`, which only tests use.
     pmf = column_cut_law(60, 3, 1.0, delta).pmf
     assert pmf is not None
     assert pmf[0] == pytest.approx(optimal_mass, abs=1e-8)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from workbench.data.input_weights import count_column
 from workbench.data.query_differences import list_query_differences
+from workbench.io.files import forbid_file_access
 
 STEPS_OF_HALF = "sum(over=load, step=0.5)"
 
@@ -103,3 +105,13 @@ def test_a_table_of_one_value_is_refused(tmp_path: Path) -> None:
     path = _write_table(tmp_path, ["1", "1"])
     with pytest.raises(wb.InvalidRequest, match="2 to 3000 different values"):
         list_query_differences(path, "sum(over=load)")
+
+
+def test_a_remote_user_learns_nothing_about_the_files_of_a_server(tmp_path: Path) -> None:
+    existing = _write_table(tmp_path, ["0", "3"])
+    for path in (existing, tmp_path / "none.csv", tmp_path):
+        with forbid_file_access():
+            with pytest.raises(wb.InvalidRequest, match="data must be spelled out"):
+                list_query_differences(path, "sum(over=load)")
+            with pytest.raises(wb.InvalidRequest, match="prior must be spelled out"):
+                count_column(path, "load")

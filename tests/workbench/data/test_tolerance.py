@@ -78,7 +78,8 @@ def test_the_design_of_a_computed_grid_has_the_loss_of_the_design_of_the_decimal
     computed = wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1, loss="absolute")
     decimals = wb.design(wb.FiniteQuery("0..1:0.1", max_shift="0.1"), epsilon=1, loss="absolute")
     assert computed.objective == pytest.approx(decimals.objective, rel=1e-9)
-    assert computed.objective == pytest.approx(0.0728544476, rel=1e-8)
+    integers = wb.design(wb.FiniteQuery("0..10", max_shift=1), epsilon=1, loss="absolute")
+    assert computed.objective == pytest.approx(integers.objective / 10, rel=1e-8)
     assert "10 pairs of neighbours" in str(computed)
 
 

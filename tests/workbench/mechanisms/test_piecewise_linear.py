@@ -99,8 +99,7 @@ def test_m_and_u_follow_their_joint_law(x: float) -> None:
     """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5 of the DQL paper.
 
     M is the integer that is sent, U the dither, δ the step and f the density of the noise. A
-    chi-square test compares the draws with the
-    integrals; it fails if the cells are shifted by one integer.
+    chi-square test compares the draws with the integrals. It fails if the cells are shifted by one integer.
     """
     n = 400_000
     cells = 8

@@ -155,8 +155,9 @@ def test_published_entries_have_the_columns_of_a_frontier() -> None:
     rows = {entry.name: entry.row(request) for entry in PUBLISHED if entry.serves(request)}
     assert rows["Laplace"]["mean_bits"] == math.inf
     assert rows["dithering without local noise"]["decoder_epsilon"] == math.inf
-    assert rows["quantized Laplace"]["objective"] == pytest.approx(2.0103, abs=1e-4)
-    assert rows["quantized Laplace"]["step"] == pytest.approx(0.35077, abs=1e-5)
+    quantized = rows["quantized Laplace"]
+    assert compute_quantized_bits(1.0, quantized["step"], "gamma") == pytest.approx(5)
+    assert quantized["objective"] == pytest.approx(compute_quantized_mse(1.0, quantized["step"]))
 
 
 def test_entries_are_for_uniform_numbers_and_more_than_one_bit_alone() -> None:

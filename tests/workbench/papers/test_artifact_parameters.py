@@ -14,9 +14,10 @@ import workbench as wb
 from workbench.cli.commands import app
 from workbench.papers import load_paper
 from workbench.papers.artifact import read_declaration
-from workbench.papers.parameters import Parameter, fill_parameters
+from workbench.papers.parameters import Parameter, fill_parameters, read_parameters
 from workbench.papers.reproduce import list_artifacts, reproduce
 
+RESULTS = Path(__file__).resolve().parents[3] / "results"
 PAPERS_OF_THE_MISSION = ["modulo-noise", "dql", "optm", "label-dp"]
 # Artifacts whose only inputs are the numbers that the paper prints.
 WITHOUT_PARAMETERS = {
@@ -66,8 +67,13 @@ def test_default_values_are_no_change(tmp_path: Path) -> None:
     result = wb.reproduce("modulo-noise", "fig9", tmp_path, jobs=1, n="7", epsilon=0.75)
     assert result.artifact.changes == {}
     assert len(result) == 4  # printed masses of 0
-    stored = Path("results/modulo-noise/fig9.csv").read_bytes()
+    stored = (RESULTS / "modulo-noise/fig9.csv").read_bytes()
     assert (tmp_path / "modulo-noise/fig9.csv").read_bytes() == stored
+
+
+def test_other_spellings_of_default_values_are_no_change() -> None:
+    parameters = load_paper("modulo-noise").parameters["fig9"]
+    assert read_parameters(parameters, {"n": "7", "epsilon": 0.75}, "fig9") == {}
 
 
 def test_an_unknown_parameter_is_refused_with_the_list_of_all() -> None:
@@ -123,7 +129,7 @@ def test_changed_figures_do_not_replace_those_of_the_paper(tmp_path: Path) -> No
     folder = tmp_path / "results"
     (folder / "modulo-noise").mkdir(parents=True)
     stored = folder / "modulo-noise/fig2.json"
-    shutil.copy("results/modulo-noise/fig2.json", stored)
+    shutil.copy(RESULTS / "modulo-noise/fig2.json", stored)
     content = stored.read_bytes()
     with pytest.raises(wb.InvalidRequest, match="out must be a folder without the fig2"):
         wb.reproduce("modulo-noise", "fig2", folder, n=3)

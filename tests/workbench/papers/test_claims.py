@@ -155,5 +155,5 @@ def test_a_claim_does_not_read_a_table_with_other_parameters(tmp_path: Path) -> 
     rows = [row for row in judge_claims(load_paper("optm"), tmp_path) if "fig4d" in row["source"]]
     assert rows
     for row in rows:
-        assert row["verdict"] == "not computed"
+        assert row["verdict"] == NOT_COMPUTED
         assert row["ours"] == "optm/fig4d.csv has other parameters than in the paper."

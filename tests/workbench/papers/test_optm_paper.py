@@ -179,7 +179,7 @@ def test_a_table_of_parameters_has_one_row_for_each_printed_mechanism(name: str,
 
 def test_published_mechanisms_are_above_the_limit(monkeypatch):
     monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 outputs take half a minute at every ε.
-    assert PAPER.artifacts["fig2"](False).name == "fig2"
+    assert len(PAPER.artifacts["fig2"](False).table) >= 2
     assert all(row["above it, %"] > 0 for row in tables.measure_distance_to_limit("1"))
 
 

@@ -6,7 +6,6 @@ several coordinates. It shares no code with the workbench.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from fractions import Fraction
@@ -19,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 import workbench as wb
+from tests.fuzz.fuzz_certificates import checker, decide_by_both
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms import joint_noise
@@ -35,17 +35,9 @@ from workbench.publishing.histogram import (
     _fit_truncated_geometric,
     find_best_candidate,
     iter_candidate_rows,
-    list_noise_candidates,
     search_noise_candidates,
 )
 from workbench.questions.joint_query import JointQuery
-
-TOOL = Path(__file__).resolve().parents[3] / "tools" / "check_certificate.py"
-SPEC = importlib.util.spec_from_file_location("check_certificate_of_histograms", TOOL)
-assert SPEC is not None
-assert SPEC.loader is not None
-CHECKER = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(CHECKER)
 
 Floats = NDArray[np.float64]
 RELATIONS = [
@@ -104,8 +96,8 @@ def convolve(masses: Floats, move: tuple[int, ...], epsilon: float) -> float:
 def check_with_tool(candidate: NoiseCandidate) -> str:
     """Return the verdict of the independent checker."""
     try:
-        CHECKER.prove_statement(json.loads(candidate.certificate.content()))
-    except CHECKER.Refused as refused:
+        checker.prove_statement(json.loads(candidate.certificate.content()))
+    except checker.Refused as refused:
         return str(refused.args[0])
     return "proven"
 
@@ -150,7 +142,7 @@ def test_truncated_noise_of_three_rows_is_private_by_an_own_convolution(
 def test_a_gaussian_is_best_for_six_rows_in_six_bins(tmp_path: Path) -> None:
     """The norm of 6 shifts of 1 is √6, so σ² is 6 times that of one bin. Geometric needs 6² times."""
     query = JointQuery("row-per-bin", rows=6)
-    candidates = list_noise_candidates(query, 1, "0.01")
+    candidates = search_noise_candidates(query, 1, "0.01").candidates
     assert candidates[0].name == "discrete Gaussian"
     assert candidates == sorted(candidates, key=lambda candidate: candidate.variance)
     gaussian = candidates[0]
@@ -196,8 +188,10 @@ def test_a_claim_on_a_grid_is_proven_refuted_or_left_open() -> None:
         wb.certify(mechanism, "dp", 1, delta=delta / 2)
 
 
-@pytest.mark.parametrize("share", ["1", "9999/10000", "1/2"])
-def test_both_checkers_agree_on_a_grid(share: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("share", "verdict"), [("1", "proven"), ("9999/10000", "unknown"), ("1/2", "false")]
+)
+def test_both_checkers_agree_on_a_grid(share: str, verdict: str, tmp_path: Path) -> None:
     mechanism = make_gaussian(30, JointQuery("row-per-bin", rows=4))
     delta = bound_joint_delta(mechanism, Fraction(1), Fraction(1, 10**4))
     delta = Fraction(math.ceil(delta * 10**18), 10**18)
@@ -205,19 +199,7 @@ def test_both_checkers_agree_on_a_grid(share: str, tmp_path: Path) -> None:
     data["claim"]["delta"] = str(delta * Fraction(share))
     path = tmp_path / "gaussian.json"
     path.write_text(json.dumps(data))
-    verdict = "proven"
-    try:
-        CHECKER.prove_statement(CHECKER.read_json_file(path))
-    except CHECKER.Refused as refused:
-        verdict = refused.args[0]
-    assert verdict == {"1": "proven", "9999/10000": "unknown", "1/2": "false"}[share]
-    if verdict == "proven":
-        check(path)
-        return
-    with pytest.raises(wb.CorruptFile) as failure:
-        check(path)
-    cause = {"unknown": wb.NotProven, "false": wb.NotCertified}[verdict]
-    assert isinstance(failure.value.__cause__, cause)
+    assert decide_by_both(path) == (verdict, verdict)
 
 
 def test_other_notions_need_an_exact_convolution() -> None:
@@ -234,13 +216,13 @@ def test_a_design_for_two_runs_is_taken_as_it_is_for_two_bins() -> None:
     scales = {}
     for release in ("row-per-bin", "rows-anywhere"):
         query = JointQuery(release, rows=2)
-        candidates = list_noise_candidates(query, 3, Fraction(delta), noise)
+        candidates = search_noise_candidates(query, 3, Fraction(delta), noise).candidates
         scales[release] = next(c.value for c in candidates if c.name == "design, scaled")
     assert scales["row-per-bin"] == 1
     assert 0.5 < scales["rows-anywhere"] < 1
 
 
-def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows(
+def test_geometric_noise_is_audited_exactly_for_ten_moved_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Moving 5 rows from 5 bins to 5 others is the worst move, by an own convolution."""
@@ -252,7 +234,7 @@ def test_geometric_noise_is_audited_exactly_for_more_than_eight_rows(
     assert float(bound) == pytest.approx(exact, rel=1e-9)
 
 
-def test_geometric_noise_of_twelve_rows_is_found_without_a_grid(
+def test_geometric_noise_of_twelve_moved_rows_is_found_without_a_grid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
@@ -312,7 +294,7 @@ def test_geometric_noise_is_not_advised_in_place_of_itself(
 
 
 def test_rows_of_a_table_name_every_candidate_with_its_error() -> None:
-    candidates = list_noise_candidates(JointQuery("rows-anywhere", rows=1), "0.5")
+    candidates = search_noise_candidates(JointQuery("rows-anywhere", rows=1), "0.5").candidates
     ((name, parameter, error),) = iter_candidate_rows(candidates)
     assert (name, parameter[:4]) == ("geometric", "a = ")
     assert error == pytest.approx(2.7992, abs=5e-5)
@@ -320,7 +302,7 @@ def test_rows_of_a_table_name_every_candidate_with_its_error() -> None:
 
 def test_a_pair_of_sums_is_no_histogram() -> None:
     with pytest.raises(wb.InvalidRequest, match="histogram"):
-        list_noise_candidates(JointQuery("pair-of-sums", rows=1, span=3), 1)
+        search_noise_candidates(JointQuery("pair-of-sums", rows=1, span=3), 1)
 
 
 @pytest.mark.parametrize(

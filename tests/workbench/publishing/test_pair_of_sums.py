@@ -101,9 +101,18 @@ def test_values_are_rounded_to_the_grid_exactly(x: Any, offset: int) -> None:
     assert AGES.offset_of(x) == offset
 
 
-@pytest.mark.parametrize("ends", [(5, 5, 1), (0, 10, 3), (0, 10, 0), (0, 1, -1), ("nan", 1, 1)])
-def test_a_grid_without_both_ends_is_refused(ends: Any) -> None:
-    with pytest.raises(wb.InvalidRequest):
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ((5, 5, 1), "high must be above low"),
+        ((0, 10, 3), "step must be a divisor"),
+        ((0, 10, 0), "step must be a finite number > 0"),
+        ((0, 1, -1), "step must be a finite number > 0"),
+        (("nan", 1, 1), "low must be a finite number"),
+    ],
+)
+def test_a_grid_without_both_ends_is_refused(ends: Any, message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
         ValueGrid(*ends)
 
 

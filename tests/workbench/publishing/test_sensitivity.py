@@ -145,24 +145,24 @@ def test_a_public_number_of_rows_is_refused_where_it_can_change(person: PersonRo
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "message"),
     [
-        ("median", PersonRows()),
-        ("sum", PersonRows()),
-        ("sum", PersonRows(), 5, 5),
-        ("sum", PersonRows(), 5, 6, 10),
-        ("count", PersonRows(), 5, 6),
-        ("count", PersonRows(), None, None, 10),
-        ("mean", PersonRows("replace"), 5, 6, 0),
-        ("sum", PersonRows(), "nan", 6),
+        (("median", PersonRows()), "statistic must be one of"),
+        (("sum", PersonRows()), "low must be a finite number"),
+        (("sum", PersonRows(), 5, 5), "high must be above low"),
+        (("sum", PersonRows(), 5, 6, 10), "public_rows must be left out for a sum"),
+        (("count", PersonRows(), 5, 6), "low and high must be left out for a count"),
+        (("count", PersonRows(), None, None, 10), "public_rows must be left out for a count"),
+        (("mean", PersonRows("replace"), 5, 6, 0), "public_rows must be an integer"),
+        (("sum", PersonRows(), "nan", 6), "low must be a finite number"),
     ],
 )
-def test_arguments_outside_their_range_are_refused(arguments: Any) -> None:
-    with pytest.raises(wb.InvalidRequest):
+def test_arguments_outside_their_range_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
         compute_sensitivity(*arguments)
 
 
 @pytest.mark.parametrize("options", [{"rows": 0}, {"neighbours": "swap"}, {"has_filter": 1}])
 def test_rules_of_a_person_outside_their_range_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(wb.InvalidRequest):
+    with pytest.raises(wb.InvalidRequest, match=f"{next(iter(options))} must be"):
         PersonRows(**options)

@@ -88,23 +88,22 @@ def test_partitions_are_as_many_as_in_the_encyclopedia() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts",
+    ("parts", "message"),
     [
-        ("rows",),
-        ("rows-anywhere", "swap"),
-        ("rows-anywhere", "replace", 0),
-        ("rows-anywhere", "replace", 65),
-        ("rows-anywhere", "replace", True),
-        ("rows-anywhere", "replace", 1, 5),
-        ("pair-of-sums", "replace", 1),
-        ("pair-of-sums", "replace", 1, 0),
-        # 13 rows anywhere have 373² - 1 vectors.
-        ("rows-anywhere", "replace", 13),
-        ("pair-of-sums", "replace", 3, 10_000),
+        (("rows",), "release must be one of"),
+        (("rows-anywhere", "swap"), "neighbours must be one of"),
+        (("rows-anywhere", "replace", 0), "rows must be an integer"),
+        (("rows-anywhere", "replace", 65), "rows must be an integer"),
+        (("rows-anywhere", "replace", True), "rows must be an integer"),
+        (("rows-anywhere", "replace", 1, 5), "span must be left out"),
+        (("pair-of-sums", "replace", 1), "span must be an integer"),
+        (("pair-of-sums", "replace", 1, 0), "span must be an integer"),
+        (("rows-anywhere", "replace", 13), f"Got {373**2 - 1} of 13 rows"),
+        (("pair-of-sums", "replace", 3, 10_000), "Use fewer rows or a coarser grid"),
     ],
 )
-def test_a_relation_outside_its_range_is_refused(parts: tuple[Any, ...]) -> None:
-    with pytest.raises(wb.InvalidRequest):
+def test_a_relation_outside_its_range_is_refused(parts: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
         JointQuery(*parts)
 
 

@@ -23,7 +23,7 @@ from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.workers import run_on_cluster
 
 ADDRESS = "tcp://cluster:8786"
-# Six points on three paths.
+# Eight points on four paths.
 GRID = {"model": "modulo", "n": 4, "max_shift": [1, 2], "delta": [0, 0.1], "epsilon": "0.5:1:2"}
 
 
@@ -34,16 +34,17 @@ class KilledWorkerStub(Exception):
 class FutureStub:
     """A task that has ended, or was cancelled with its scheduler."""
 
-    def __init__(self, key: str, outcome: Any, is_cancelled: bool) -> None:
+    def __init__(self, key: str, outcome: Any, *, is_cancelled: bool, is_waiting: bool) -> None:
         self.key = key
         self._outcome = outcome
         self._is_cancelled = is_cancelled
+        self._is_waiting = is_waiting
 
     def cancelled(self) -> bool:
         return self._is_cancelled
 
     def done(self) -> bool:
-        return not self._is_cancelled
+        return not (self._is_cancelled or self._is_waiting)
 
     def result(self, timeout: float) -> Any:
         if isinstance(self._outcome, Exception):
@@ -93,10 +94,11 @@ class ClusterStub:
                 outcome = KilledWorkerStub()
             elif not is_waiting and not self.is_lost:
                 outcome = function(task)
-            future = FutureStub(f"{key}-{number}", outcome, self.is_lost)
-            if is_waiting:
-                future.done = lambda: False  # type: ignore[method-assign]
-            futures.append(future)
+            futures.append(
+                FutureStub(
+                    f"{key}-{number}", outcome, is_cancelled=self.is_lost, is_waiting=is_waiting
+                )
+            )
         return futures
 
 
@@ -104,12 +106,12 @@ class ClusterStub:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> ClusterStub:
     """Replace the package distributed by a stub, and return its cluster."""
     stub = ClusterStub()
-    package = ModuleType("distributed")
-    package.Client = stub.make_client  # type: ignore[attr-defined]
-    package.KilledWorker = KilledWorkerStub  # type: ignore[attr-defined]
-    package.wait = lambda futures, timeout, return_when: None  # type: ignore[attr-defined]
-    comm = ModuleType("distributed.comm")
-    comm.CommClosedError = type("CommClosedError", (OSError,), {})  # type: ignore[attr-defined]
+    package: Any = ModuleType("distributed")
+    package.Client = stub.make_client
+    package.KilledWorker = KilledWorkerStub
+    package.wait = lambda futures, timeout, return_when: None
+    comm: Any = ModuleType("distributed.comm")
+    comm.CommClosedError = type("CommClosedError", (OSError,), {})
     monkeypatch.setitem(sys.modules, "distributed", package)
     monkeypatch.setitem(sys.modules, "distributed.comm", comm)
     for module in ("workbench.sweeps.workers", "workbench.sweeps.run"):
@@ -137,14 +139,13 @@ def test_a_task_that_kills_its_workers_is_tried_alone_and_given_up_and_the_other
 ) -> None:
     monkeypatch.setattr(sweep_workers, "solve_task", lambda task: f"answer of {task}")
     cluster.kills = lambda task: task == "b"
-    found = dict(run_on_cluster(["a", "b", "c"], ADDRESS))  # type: ignore[list-item]
+    tasks: Any = ["a", "b", "c"]  # The stub of `solve_task` takes any task.
+    found = dict(run_on_cluster(tasks, ADDRESS))
     assert found == {0: "answer of a", 1: None, 2: "answer of c"}
     assert sorted(map(len, cluster.batches)) == [1, 1, 1, 3]
 
 
-def test_a_cluster_without_workers_ends_the_sweep(
-    tmp_path: Path, cluster: ClusterStub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_without_workers_ends_the_sweep(tmp_path: Path, cluster: ClusterStub) -> None:
     cluster.worker_count = 0
     with pytest.raises(WorkbenchError, match="has had no worker for 60 s"):
         wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=ADDRESS)

@@ -211,7 +211,7 @@ def test_a_limit_on_file_sizes_ends_the_writer_with_one_message(tmp_path: Path):
 
 
 # Tries to write to a folder and to a ledger in it, prints the errors, and then the keys of the
-# rows that it can read. Permissions have no effect for root, so the program first becomes another user.
+# rows that it can read. Permissions have no effect for root, so it first becomes another user.
 PROGRAM_WITHOUT_PERMISSIONS = """
 import os, sys
 from pathlib import Path

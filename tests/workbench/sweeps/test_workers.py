@@ -1,5 +1,6 @@
-"""Test that workers import nothing from the current folder, end with their parent, and print no error
-of a pool that Ctrl-C ended.
+"""Test that workers import nothing from the current folder and end with their parent.
+
+They print no error of a pool that Ctrl-C ended.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class LabelRequest(Request):
         )
         notion = self.claim.notion
         if has_program_options or not notion.is_decided_by_ratio({"delta": self.claim.delta}):
-            rule = "lp for other outputs, neighbours, notions and constraints"
+            rule = "lp for other outputs, neighbours, notions and constraints, and for a delta > 0"
             must("method", rule, repr(self.how.method))
         if self.how.method == "unbiased":
             self._check_unbiased()

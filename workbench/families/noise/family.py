@@ -26,7 +26,7 @@ from workbench.exact.numbers import (
     to_jsonable,
 )
 from workbench.exact.objects import Record, Values
-from workbench.io.files import names_file
+from workbench.io.files import names_file, path_exists
 from workbench.io.shown import Facts
 from workbench.pipeline.design import format_exact_values
 from workbench.pipeline.family import Family, Session
@@ -131,7 +131,7 @@ def _read_answer_prior(value: Any, name: str) -> Rationals | str | None:
     from workbench.data.points import list_labelled_cells
 
     is_name = isinstance(value, (str, Path)) and str(value) in ("worst", "uniform")
-    if is_name and not Path(value).is_file():
+    if is_name and not (path_exists(value) and Path(value).is_file()):
         return "worst" if str(value) == "worst" else None
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)

@@ -24,7 +24,7 @@ from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.search import SearchClock
 from workbench.mechanisms.baselines.two_bin import BiasedQuantizer, equal_bins, rqm_selection
 from workbench.models.quantizer.program import smallest_reach
-from workbench.solvers.search import bisect
+from workbench.solvers.search import bisect_integers
 
 _REACH_COUNT = 8  # The grid has this many outermost outputs.
 _MAX_REACH_FACTOR = 1.5  # The largest one is this multiple of the least reach without bias.
@@ -119,17 +119,11 @@ def _find_largest_rate(
         max_rate: β is less than this.
     """
 
-    def violates_privacy(k: float) -> bool:
+    def violates_privacy(k: int) -> bool:
         """Check whether β = k max_rate/_RATE_STEPS is not private."""
-        return build(max_rate * int(k) / _RATE_STEPS).epsilon > epsilon
+        return build(max_rate * k / _RATE_STEPS).epsilon > epsilon
 
     if violates_privacy(0):
         return None
-    largest_k, _ = bisect(
-        violates_privacy,
-        0,
-        _RATE_STEPS,
-        tolerance=1,
-        choose_point=lambda low, high: (low + high) // 2,
-    )
-    return max_rate * int(largest_k) / _RATE_STEPS
+    largest_k, _ = bisect_integers(violates_privacy, 0, _RATE_STEPS)
+    return max_rate * largest_k / _RATE_STEPS

@@ -36,7 +36,7 @@ from workbench.mechanisms.baselines.two_bin import erm, randomized_response, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import default_reach, smallest_reach
 from workbench.privacy.audit import audit_extremes
-from workbench.solvers.search import bisect
+from workbench.solvers.search import bisect_integers
 
 _PARAMETER_DIGITS = 6  # q has this many significant digits, and γ this many decimals.
 _SEARCH_DECIMALS = 3  # γ has this many decimals while bins are searched.
@@ -134,23 +134,17 @@ def find_largest_gamma(
     outputs = read_bins(bins)
     unit_count = 10**decimals
 
-    def violates_privacy(k: float) -> bool:
+    def violates_privacy(k: int) -> bool:
         """Check whether ERM with γ = k/unit_count is not ε-private."""
-        mechanism = erm(outputs, Fraction(int(k), unit_count))
+        mechanism = erm(outputs, Fraction(k, unit_count))
         return not audit_extremes(mechanism, 0).meets("pure", epsilon)
 
     if violates_privacy(0):
         return None
-    largest_k: float = _MAX_GAMMA * unit_count
+    largest_k = _MAX_GAMMA * unit_count
     if violates_privacy(largest_k):
-        largest_k, _ = bisect(
-            violates_privacy,
-            0,
-            largest_k,
-            tolerance=1,
-            choose_point=lambda low, high: (low + high) // 2,
-        )
-    return Fraction(int(largest_k), unit_count)
+        largest_k, _ = bisect_integers(violates_privacy, 0, largest_k)
+    return Fraction(largest_k, unit_count)
 
 
 class _ErmSearch:

@@ -42,7 +42,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import default_reach, smallest_reach
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
-from workbench.solvers.search import Deadline, bisect
+from workbench.solvers.search import Deadline, bisect_integers
 
 _MAX_SELECTION_UNITS = 10**18  # q is a multiple of 1/units, for a power of 10 up to this.
 # Outermost outputs of RQM that are tried, as multiples of the least reach.
@@ -278,27 +278,21 @@ def find_largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Fraction | N
     outputs = read_bins(bins)
     unit_count = 10**digits
 
-    def violates_privacy(k: float) -> bool:
+    def violates_privacy(k: int) -> bool:
         """Check whether RQM with q = k/unit_count is not ε-private."""
-        mechanism = rqm(outputs, Fraction(int(k), unit_count))
+        mechanism = rqm(outputs, Fraction(k, unit_count))
         return not audit_extremes(mechanism, 0).meets("pure", epsilon)
 
     if violates_privacy(0):
         return None
     # Add digits until 1 - q has enough of them, too.
     while True:
-        largest_k, _ = bisect(
-            violates_privacy,
-            0,
-            unit_count,
-            tolerance=1,
-            choose_point=lambda low, high: (low + high) // 2,
-        )
+        largest_k, _ = bisect_integers(violates_privacy, 0, unit_count)
         has_enough_digits = unit_count - largest_k >= 10 ** (digits - 2)
         if has_enough_digits or unit_count >= _MAX_SELECTION_UNITS:
             break
         unit_count *= 10
-    return Fraction(int(largest_k), unit_count)
+    return Fraction(largest_k, unit_count)
 
 
 def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:

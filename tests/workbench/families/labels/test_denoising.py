@@ -155,7 +155,16 @@ def test_a_frontier_has_rr_with_prior_as_a_baseline_only() -> None:
         wb.frontier("labels", labels="0..3", epsilon="1", method="rr-with-prior")
 
 
-@pytest.mark.parametrize("options", [{"delta": "0.1"}, {"outputs": "0..9"}, {"solver": "scip"}])
-def test_options_of_programs_are_an_error_with_rr_with_prior(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delta": "0.1"}, "and for a delta > 0"),
+        ({"outputs": "0..9"}, "other outputs"),
+        ({"solver": "scip"}, "solver must be left out"),
+    ],
+)
+def test_options_of_programs_are_an_error_with_rr_with_prior(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=message):
         wb.design(LABELS, method="rr-with-prior", epsilon=1, **options)

@@ -70,10 +70,11 @@ def test_random_vectors_are_within_the_stated_budget(
     design = wb.design(QUESTION, **request)
     assert design.to_dict()["vector_epsilon"] == pytest.approx(expected)
     rng = np.random.default_rng(5)
+    length = float(request["diameter"])
     for _ in range(50):
         x = rng.uniform(-1, 1, 3)
         step = rng.normal(size=3)
-        y = np.clip(x + 0.4 * step / np.linalg.norm(step), -1, 1)
+        y = np.clip(x + length * step / np.linalg.norm(step), -1, 1)
         assert compute_joint_epsilon(design, x, y) <= expected + 1e-9
 
 
