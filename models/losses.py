@@ -142,11 +142,12 @@ class Loss:
         return np.asarray(np.where(y > 0, y * log_y, 0.0) - y)
 
 
-def parse_loss(name: str | Loss) -> Loss:
+def parse_loss(name: str | Loss, option: str = "loss") -> Loss:
     """Return the loss with a name.
 
     Args:
         name: a name such as "squared" or "pinball:0.9", or a loss, which is returned unchanged.
+        option: the option that has the name, for errors.
 
     Raises:
         ValueError: the name is unknown, or its parameter is outside its range.
@@ -164,4 +165,5 @@ def parse_loss(name: str | Loss) -> Loss:
         return Loss(kind, parameter)
     if kind == "huber" and 0 < parameter < math.inf:
         return Loss(kind, parameter)
-    raise ValueError(f"loss must be one of {', '.join(LOSSES)} (τ in (0, 1), h > 0). Got {name!r}.")
+    choices = ", ".join(LOSSES)
+    raise ValueError(f"{option} must be one of {choices} (τ in (0, 1), h > 0). Got {name!r}.")

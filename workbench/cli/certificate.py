@@ -343,6 +343,8 @@ def compose_files(
     all_times: list[Any] = [times]
     if is_single:
         all_times = read_integers(times, "times")
+        if not all_times:
+            must("times", "one or more numbers of runs", repr(times))
     budget: Record = {"delta": delta, "epsilon": epsilon, "interval": interval}
     results = [compose(subject, run_count, **budget) for run_count in all_times]
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]

@@ -158,7 +158,13 @@ class Publication:
         options = {"id": self.id, "person": self.person, "bucket": bucket}
         option_columns = {name: column for name, column in options.items() if column is not None}
         names = [*columns, *option_columns.values()]
-        located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
+        _, located = CsvTable.read(
+            self.source,
+            names,
+            header=self.header,
+            multiline=self.multiline,
+            options=[*["column"] * len(columns), *option_columns],
+        )
         private = located[: len(columns)]
         positions = {column.position for column in private}
         if len(positions) < len(private):

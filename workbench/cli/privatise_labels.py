@@ -41,7 +41,7 @@ def privatise_labels(
     loss: str,
     labels: str | None,
     snap: bool,
-    split: str,
+    split: str | None,
     epsilon1: str | None,
     projection: str,
     method: str,
@@ -64,7 +64,7 @@ def privatise_labels(
         loss: Name of the loss.
         labels: The public label set. None: the values of the column.
         snap: Whether values are clipped to the label set and rounded down to a label.
-        split: How the budget is divided between the prior and the labels (see --help).
+        split: How the budget is divided between the prior and the labels (see --help). None: 1.
         epsilon1: ε of the prior, instead of `split`.
         projection: Projection of the noisy counts.
         method: "bins", "unbiased" or "rr-with-prior".
@@ -73,6 +73,8 @@ def privatise_labels(
         time_limit: Seconds of the design.
         files: Options of files and columns.
     """
+    from workbench.models.losses import parse_loss
+    from workbench.pipeline.outcome import translate_errors
     from workbench.privacy.privacy_budget import PrivacyBudget
     from workbench.privacy.row_cost import RowCost
 
@@ -83,6 +85,12 @@ def privatise_labels(
     if method == "unbiased" and training_loss is not None:
         rule = "left out if method is unbiased, because estimates are biased"
         must("training_loss", rule, training_loss)
+    if training_loss is not None:
+        with translate_errors():
+            parse_loss(training_loss, option="training_loss")
+    if split is not None and epsilon1 is not None:
+        must("split", "left out with epsilon1, which is used instead", split)
+    split = split or "1"
     columns = run.read([column], bucket)
     numbers = columns.private[0].numbers()
     label_set, values = _read_labels(columns.private[0], numbers, labels, snap)

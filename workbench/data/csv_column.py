@@ -113,6 +113,7 @@ class CsvTable:
         *,
         header: bool | None = None,
         multiline: bool = False,
+        options: Sequence[str] = (),
     ) -> tuple[CsvTable, list[CsvColumn]]:
         """Read a whole file and select some of its columns.
 
@@ -122,6 +123,7 @@ class CsvTable:
                 the only column.
             header: Whether the first row is a header. None: decided as the module header says.
             multiline: Whether line breaks inside quoted cells are accepted.
+            options: For each column, the option that names it, for errors. Default: "column".
 
         Returns:
             The table, and the selected columns in the given order.
@@ -141,7 +143,7 @@ class CsvTable:
         for row, line in zip(rows, lines, strict=True):
             if len(row) != len(rows[0]):
                 must(f"line {line} of {file}", f"{len(rows[0])} cells wide", f"{len(row)} cells")
-        positions, has_header = _locate_columns(rows[0], columns, header, file)
+        positions, has_header = _locate_columns(rows[0], columns, header, file, options)
         table = cls(file, rows, lines, has_header, multiline)
         if not table.body:
             must("input", "a CSV file with at least one number", f"{file}, which has only a header")
@@ -412,16 +414,23 @@ def _is_position(column: str, width: int) -> bool:
 
 
 def _locate_columns(
-    first_row: list[str], columns: Sequence[str | None], header: bool | None, file: str
+    first_row: list[str],
+    columns: Sequence[str | None],
+    header: bool | None,
+    file: str,
+    options: Sequence[str],
 ) -> tuple[list[int], bool]:
     """Return the positions of the selected columns, and whether the first row is a header.
 
-    Raises InvalidRequest.
+    `options` has the option that names each column; empty for "column". Raises InvalidRequest.
     """
     names = []
     if header is not False:
         names = [cell.strip() for cell in first_row]
-    positions = [_find_column(column, names, len(first_row), file) for column in columns]
+    positions = [
+        _find_column(column, names, len(first_row), file, option)
+        for column, option in zip(columns, options or ["column"] * len(columns), strict=True)
+    ]
     if header is not None:
         return positions, header
     selected_by_name = [c for c in columns if c is not None and c.strip() in names]
@@ -454,17 +463,18 @@ def _refuse_unclear_header(got: str) -> None:
     )
 
 
-def _find_column(column: str | None, names: list[str], width: int, file: str) -> int:
+def _find_column(column: str | None, names: list[str], width: int, file: str, option: str) -> int:
     """Return the position of a selected column, counted from 0. Raises InvalidRequest.
 
-    `names` contains the cells of the first row. It is empty if the first row is no header.
+    `names` contains the cells of the first row. It is empty if the first row is no header. `option`
+    is the option that names the column.
     """
     if column is None:
         if width != 1:
-            must("column", f"given for {file}, which has {width} columns", "none")
+            must(option, f"given for {file}, which has {width} columns", "none")
         return 0
     if not isinstance(column, str):
-        must("column", "a name, or a number from 1 as text", repr(column))
+        must(option, "a name, or a number from 1 as text", repr(column))
     stripped_name = column.strip()
     matches = [str(number) for number, name in enumerate(names, 1) if name == stripped_name]
     if len(matches) == 1:
@@ -474,14 +484,14 @@ def _find_column(column: str | None, names: list[str], width: int, file: str) ->
     if matches:
         count = len(matches)
         must(
-            "column",
+            option,
             f"one of {' and '.join(matches)}, by number: {file} has {count} columns {column}",
             column,
         )
     choices = f"1 to {width}, as it has no header"
     if names:
         choices = f"one of {', '.join(names)}, or 1 to {width}"
-    raise InvalidRequest(f"column must be a column of {file}: {choices}. Got {column!r}.")
+    raise InvalidRequest(f"{option} must be a column of {file}: {choices}. Got {column!r}.")
 
 
 def format_csv_column(name: str, values: Vector) -> str:

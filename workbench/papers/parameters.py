@@ -27,7 +27,7 @@ from workbench.data.parameter_grid import read_grid_in_order
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import read_number
 from workbench.exact.objects import Record, Values
-from workbench.pipeline.option import read_integer, suggest_names
+from workbench.pipeline.option import suggest_names
 
 _MAX_INTEGER = 100_000_000  # A larger integer is refused, because its table could not be computed.
 
@@ -49,10 +49,12 @@ def _check_number(number: Fraction, name: str, constraint: str, got: Any) -> Fra
 
 def _read_one_integer(value: Any, name: str, constraint: str) -> int:
     """Read an integer that satisfies a constraint. Raises InvalidRequest."""
-    integer = read_integer(value, name)
-    if integer > _MAX_INTEGER:
+    number = read_number(value, name)
+    if number.denominator != 1:
+        must(name, "an integer", repr(value))
+    if number > _MAX_INTEGER:
         must(name, f"at most {_MAX_INTEGER}", value)
-    return int(_check_number(Fraction(integer), name, constraint, value))
+    return int(_check_number(number, name, constraint, value))
 
 
 def _read_one_number(value: Any, name: str, constraint: str) -> float:
@@ -153,6 +155,8 @@ def read_parameters(parameters: Mapping[str, Parameter], given: Values, owner: s
     Raises:
         InvalidRequest: A name is unknown, or a value is wrong. The message lists the parameters.
     """
+    if given and not parameters:
+        must("set", f"left out for {owner}, which has no parameters", ", ".join(given))
     known = "; ".join(f"{name} ({item.type})" for name, item in parameters.items())
     changes = {}
     for name, value in given.items():
@@ -160,8 +164,7 @@ def read_parameters(parameters: Mapping[str, Parameter], given: Values, owner: s
             names = suggest_names(name, parameters)
             hint = f" Did you mean {names[0]}?" if names else ""
             raise InvalidRequest(
-                f"set must name parameters of {owner}: {known or 'it has none'}. "
-                f"Got {name!r}.{hint}"
+                f"set must name parameters of {owner}: {known}. Got {name!r}.{hint}"
             )
         number = parameters[name].read(value)
         if number != parameters[name].default:

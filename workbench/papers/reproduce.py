@@ -155,7 +155,7 @@ def reproduce(
     artifact_names = [only] if isinstance(only, str) else only
     selected_artifacts = _select_artifacts(selected_papers, artifact_names, full)
     if parameters and not selected_artifacts:
-        must(next(iter(parameters)), "given for figures or tables, which have parameters", only)
+        must("set", "left out for errata, which have no parameters", ", ".join(parameters))
     changes = _read_changes(selected_artifacts, parameters)
     artifacts, notes = _drop_uninstalled(selected_artifacts, are_named=bool(artifact_names))
     folder = None if results is None else Path(results)

@@ -36,6 +36,7 @@ from workbench.data.number_tables import (
     read_number_table,
     split_cells,
 )
+from workbench.data.plain import read_integer
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -51,7 +52,7 @@ from workbench.privacy.certificate_file import certificate_from_dict, mechanism_
 from workbench.privacy.law_table import is_law_table, read_integer_law, read_law_table
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.modulo_noise import ModuloNoise
-from workbench.questions.unbounded_noise import IntegerNoise
+from workbench.questions.unbounded_noise import MAX_SENSITIVITY, IntegerNoise
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ def _noise_with_neighbours(
                 "Noise values do not say which answers are neighbours: give max-shift alone for "
                 "noise on the integers, or sizes with shifts or max-shift for noise modulo a size."
             )
-        return AdditiveIntegerNoise(IntegerNoise(max_shift), law)
+        distance = read_integer(max_shift, "max_shift", 1, MAX_SENSITIVITY)
+        return AdditiveIntegerNoise(IntegerNoise(distance), law)
     question = ModuloNoise(sizes=sizes, shifts=shifts, max_shift=max_shift, directed=is_directed)
     if not question.is_scalar or law.ratio or law.first < 0 or law.last >= question.order:
         raise InvalidRequest(

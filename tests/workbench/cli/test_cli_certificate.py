@@ -265,6 +265,19 @@ def test_compose_at_delta_1_needs_epsilon_0(capsys, tmp_path):
         assert '"epsilon": 0.0' in out
 
 
+def test_compose_refuses_an_empty_number_of_runs(capsys, folder):
+    code, _, err = run(capsys, 'compose quantizer.json --times ""')
+    assert code == 2
+    assert err.startswith("InvalidRequest: times must be one or more numbers of runs")
+
+
+def test_audit_of_noise_names_the_option_of_the_neighbours(capsys, folder):
+    (folder / "line.csv").write_text("0,0.5\n1,0.3\n2,0.2\n")
+    code, _, err = run(capsys, "audit line.csv --max-shift 0")
+    assert code == 2
+    assert err.startswith("InvalidRequest: max_shift must be an integer in 1..10000")
+
+
 def test_compose_refuses_more_numbers_of_runs_than_files(capsys, folder):
     code, _, err = run(capsys, "compose matrix.csv quantizer.json --times 5,2,1 --delta 1e-6")
     assert code == 2

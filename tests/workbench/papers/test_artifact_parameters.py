@@ -88,7 +88,7 @@ def test_an_unknown_parameter_is_refused_with_the_list_of_all() -> None:
 def test_all_selected_artifacts_must_have_the_parameter() -> None:
     with pytest.raises(wb.InvalidRequest, match="parameters of modulo-noise fig4"):
         wb.reproduce("modulo-noise", only=["fig2", "fig4"], shift=2)
-    with pytest.raises(wb.InvalidRequest, match="set must name parameters of modulo-noise table1"):
+    with pytest.raises(wb.InvalidRequest, match="set must be left out for modulo-noise table1"):
         wb.reproduce("modulo-noise", only="table1", n=4)
 
 
@@ -98,7 +98,8 @@ def test_all_selected_artifacts_must_have_the_parameter() -> None:
         ("integer >= 1", "0", "x must be >= 1. Got '0'."),
         ("integer >= 1", 10**9, "x must be at most 100000000. Got 1000000000."),
         ("integer in 2..6", 7, "x must be in 2..6. Got 7."),
-        ("integer >= 1", "1.5", "x must be integers. Got '1.5'."),
+        ("integer >= 1", "1.5", "x must be an integer. Got '1.5'."),
+        ("integer >= 1", "abc", "x must be a finite number. Got abc."),
         ("number > 0", "0", "x must be > 0. Got '0'."),
         ("numbers in 0..1", "0.5,1.5", "x must be in 0..1. Got '0.5,1.5'."),
         ("integers >= 1", "1,2.5", "x must be integers >= 1. Got '1,2.5'."),
@@ -223,7 +224,7 @@ def test_artifacts_are_computed_and_drawn_with_other_parameters(
 
 
 def test_errata_have_no_parameters(tmp_path: Path) -> None:
-    with pytest.raises(wb.InvalidRequest, match="n must be given for figures or tables"):
+    with pytest.raises(wb.InvalidRequest, match="set must be left out for errata, which have no"):
         wb.reproduce("dql", "errata", tmp_path, n=5)
     assert list(tmp_path.iterdir()) == []
 

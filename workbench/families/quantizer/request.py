@@ -127,7 +127,7 @@ class QuantizerRequest(Request):
             self._require_none("reach", self.aim.reach, "with bins, which say it")
         if method not in OPTM_METHODS:
             for name in ("lower_bound", "upper_bound", "slice_width"):
-                reason = f"unless method is optm, not {method}"
+                reason = f"unless method is {' or '.join(OPTM_METHODS)}, not {method}"
                 self._require_none(name, getattr(self.how, name), reason)
         if self.how.lower_bound is not None or self.how.upper_bound is not None:
             reason = "with bounds, which leave one program"
@@ -153,7 +153,8 @@ class QuantizerRequest(Request):
     def _require_none(name: str, value: object, reason: str) -> None:
         """Raise InvalidRequest unless an option is left out."""
         if value is not None:
-            value_text = to_json_value(value)
+            entries = value if isinstance(value, (list, tuple)) else [value]
+            value_text = ", ".join(str(to_json_value(entry)) for entry in entries)
             raise InvalidRequest(f"{name} must be left out {reason}. Got {value_text}.")
 
     def _check_epsilon(self) -> None:

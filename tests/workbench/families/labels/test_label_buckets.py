@@ -178,12 +178,15 @@ def test_the_command_names_the_losses_that_its_outputs_depend_on(
     ("options", "message"),
     [
         (["--bucket", "label"], "another column than the private one"),
-        (["--bucket", "country"], "country"),
+        (["--bucket", "country"], "bucket must be a column of people.csv"),
+        (["--id", "country"], "id must be a column of people.csv"),
+        (["--person", "9"], "person must be a column of people.csv"),
+        (["--epsilon1", "0.5", "--split", "2"], "split must be left out with epsilon1"),
         (
             ["--method", "unbiased", "--training-loss", "absolute"],
             "must be left out if method is unbiased",
         ),
-        (["--training-loss", "cubic"], "cubic"),
+        (["--training-loss", "cubic"], "training_loss must be one of"),
     ],
 )
 def test_wrong_options_are_an_error(

@@ -334,7 +334,7 @@ def test_theorem_6_needs_outer_bins_within_three_times_the_inner_ones(outer: str
         ({"method": "optm", "slice_width": "0.9"}, "slice_width must be a number from 0.0001"),
         ({"method": "optm", "slice_width": "0.1", "lower_bound": "0.4"}, "left out with bounds"),
         ({"method": "optm-theorem6", "slice_width": "0.1"}, "which has no slices"),
-        ({"method": "exact", "upper_bound": "0.4"}, "unless method is optm, not exact"),
+        ({"method": "exact", "upper_bound": "0.4"}, "optm-authors, not exact. Got 0.4."),
         ({"method": "rqm", "solver": "ortools:glop"}, "solver must be left out with method rqm"),
         ({"method": "optm-authors", "loss": "squared"}, "loss must be absolute with method optm-a"),
         ({"method": "erm", "metric": "absolute"}, "metric must be left out with method erm"),
