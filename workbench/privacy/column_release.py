@@ -43,7 +43,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import compute_expected_error
 from workbench.privacy.loading import read_mechanism_file
 from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets, budget_of_claim
-from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
+from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
 from workbench.privacy.row_cost import RowCost, budget_record, compose_steps, find_exact_budget
 
 # Names are compared without characters of these Unicode categories.
@@ -484,7 +484,7 @@ class Account:
         charge = None
         if cost.neighbours or cost.is_local:
             charge = cost.any_two
-        release = Release(
+        release = LedgerEntry(
             column[:_MAX_LEDGER_CHARACTERS],
             ledger.digest(file_values),
             cost.notion,
@@ -604,7 +604,7 @@ def _normalise_name(cell: str) -> str:
     return str(number)
 
 
-def _describe_sum(releases: Sequence[Release], subject: str) -> list[str]:
+def _describe_sum(releases: Sequence[LedgerEntry], subject: str) -> list[str]:
     """Describe the sum of several releases. A single release needs no sentence."""
     if len(releases) == 1:
         return []

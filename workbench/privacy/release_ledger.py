@@ -114,8 +114,8 @@ class LedgerTerms:
 
 
 @dataclass(frozen=True)
-class Release:
-    """One release of a column, as the ledger stores it.
+class LedgerEntry:
+    """One release, as the ledger stores it.
 
     Attributes:
         column: Name of the published column.
@@ -287,16 +287,16 @@ class ReleaseLedger:
         return hmac.new(self.key, content, hashlib.sha256).hexdigest()
 
     @property
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[LedgerEntry, ...]:
         """Return all booked releases in their order. Raises CorruptFile."""
         with _connect_database(self.path) as database:
             return self._read(database)
 
-    def book(self, release: Release) -> tuple[Release, ...]:
+    def book(self, release: LedgerEntry) -> tuple[LedgerEntry, ...]:
         """Enter a release. It is on the disk when this method returns.
 
         Args:
-            release: Release to enter. It gets the next number of the ledger.
+            release: LedgerEntry to enter. It gets the next number of the ledger.
 
         Returns:
             All releases of the ledger, this one last.
@@ -321,7 +321,7 @@ class ReleaseLedger:
         with _connect_database(self.path) as database, _lock_exclusively(database):
             database.execute("delete from releases where number = ?", (number,))
 
-    def describe_remaining_budget(self, releases: Sequence[Release]) -> str:
+    def describe_remaining_budget(self, releases: Sequence[LedgerEntry]) -> str:
         """Describe the remaining budget: rounded down, or under zCDP ρ with six digits.
 
         Args:
@@ -347,7 +347,7 @@ class ReleaseLedger:
             return f"{text}, delta = {_round_down(delta)}"
         return text
 
-    def _check_limit(self, earlier: Sequence[Release], release: Release) -> None:
+    def _check_limit(self, earlier: Sequence[LedgerEntry], release: LedgerEntry) -> None:
         """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
         terms = self.terms
         if terms.accounting == "zcdp":
@@ -374,7 +374,7 @@ class ReleaseLedger:
                 f"{self.path.name}, which has {self.describe_remaining_budget(earlier)} left",
             )
 
-    def _insert(self, database: sqlite3.Connection, release: Release) -> int:
+    def _insert(self, database: sqlite3.Connection, release: LedgerEntry) -> int:
         """Insert a release and return its number."""
         content = json.dumps(_CONTENT.write(release), sort_keys=True, ensure_ascii=False)
         booked_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -385,7 +385,7 @@ class ReleaseLedger:
         )
         return int(cursor.lastrowid or 0)
 
-    def _read(self, database: sqlite3.Connection) -> tuple[Release, ...]:
+    def _read(self, database: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         """Read all releases and verify their seals. Raises CorruptFile."""
         rows = database.execute(
             "select number, booked, content, value, seal from releases order by number"
@@ -397,7 +397,9 @@ class ReleaseLedger:
                     seal, _compute_seal(self.key, booked_at, content, value)
                 ):
                     raise CorruptFile(f"Release {number} was changed after it was booked.")
-                release = Release(**_CONTENT.read(parse_json(content)), value=value, number=number)
+                release = LedgerEntry(
+                    **_CONTENT.read(parse_json(content)), value=value, number=number
+                )
                 _check_budget(release.neighbours)
                 _check_budget(release.charge)
                 releases.append(release)
@@ -422,7 +424,7 @@ def _compute_seal(key: bytes, booked_at: str, content: str, value: bytes | None)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 
-def _sum_rho(releases: Iterable[Release]) -> Fraction | None:
+def _sum_rho(releases: Iterable[LedgerEntry]) -> Fraction | None:
     """Return Σ ρ, or None if a release has no ρ."""
     total = ZERO
     for release in releases:
@@ -504,7 +506,7 @@ def _lock_exclusively(database: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _write_unfinished_ledger(
-    path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]
+    path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[LedgerEntry]
 ) -> Iterator[Path]:
     """Write a complete ledger under a temporary name, yield its path, and remove it at the end.
 
@@ -571,7 +573,7 @@ def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
             for entry in entries["releases"]:
                 budget = entry.pop("budget")
                 _check_budget(budget)
-                releases.append(Release(**entry, neighbours=budget, charge=budget))
+                releases.append(LedgerEntry(**entry, neighbours=budget, charge=budget))
         with _write_unfinished_ledger(path, terms, key, releases) as unfinished:
             os.replace(unfinished, path)
             _sync_folder(path)

@@ -17,15 +17,15 @@ import pytest
 
 import workbench as wb
 from workbench.privacy.privacy_budget import PrivacyBudget
-from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
+from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
 
 KEY = "ab" * 32  # 32 bytes in hexadecimal.
 
 
-def make_release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> Release:
+def make_release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> LedgerEntry:
     """Make a release with the charge (epsilon, delta). If epsilon is None, it has no charge."""
     budget = None if epsilon is None else PrivacyBudget(Fraction(epsilon), Fraction(delta))
-    return Release(column, "cd", "dp", budget, budget, "o.csv", **entries)
+    return LedgerEntry(column, "cd", "dp", budget, budget, "o.csv", **entries)
 
 
 def write_json_ledger(path: Path, **damage: Any) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
 def test_a_ledger_without_a_limit_accepts_unbounded_releases(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
     unbounded = PrivacyBudget(None)
-    ledger.book(Release("age", "cd", "dp", unbounded, unbounded, "o.csv"))
+    ledger.book(LedgerEntry("age", "cd", "dp", unbounded, unbounded, "o.csv"))
     ledger.book(make_release(None))
     assert [entry.charge for entry in ledger.releases] == [unbounded, None]
 
