@@ -360,7 +360,7 @@ def test_a_mechanism_without_certificate_needs_the_option_raw(
         ),
         (
             "noise p.csv --column age --mechanism noise.json --person no",
-            "column must be a column of p.csv",
+            "person must be a column of p.csv",
         ),
         (
             "noise gap.csv --column a --mechanism noise.json --person b",
