@@ -1,0 +1,197 @@
+"""Compute the error of Laplace and Gaussian noise that is calibrated the usual way.
+
+The usual calibration knows only how far one person moves the published vector: by at most Δ1 in the
+L1 norm and Δ2 in the L2 norm. Every coordinate gets independent noise on the reals.
+
+    noise                standard deviation             private for
+    Laplace              √2 Δ1 / ε                      ε > 0, with δ = 0; Dwork et al. 2006
+    classic Gaussian     Δ2 √(2 ln(1.25/δ)) / ε         0 < ε < 1, δ > 0; Dwork and Roth 2014, A.1
+    analytic Gaussian    Δ2 σ(ε, δ)                     ε > 0, δ > 0; Balle and Wang 2018
+
+σ(ε, δ) is the least standard deviation for Δ2 = 1. Let K be the rows of a person that count, and Δ
+the sensitivity of one number (`workbench.publishing.sensitivity`). The norms are:
+
+    statistic                       add or remove a person     replace a person's rows
+    count, sum, mean with public n  Δ1 = Δ2 = Δ                Δ1 = Δ2 = Δ
+    mean with private n             Δ1 = 2K, Δ2 = √2 K         Δ1 = 2K, Δ2 = 2K
+    histogram, K rows anywhere      Δ1 = K, Δ2 = K             Δ1 = 2K, Δ2 = √2 K
+    histogram, one row in a bin     Δ1 = K, Δ2 = √K            Δ1 = 2K, Δ2 = √(2K)
+
+Mean with private n. The usual release is a noisy sum and a noisy number of rows. Values are centred
+and scaled first, so u = (2x - lo - hi)/(hi - lo) is in [-1, 1]. The vector is (Σ u, n), and the
+mean is (lo + hi)/2 + (hi - lo)/2 Σ u/n. A row moves the vector by (u, 1). Under replace, j rows
+become k others. This moves it by (s, j - k) with |s| <= j + k, so the L1 norm is at most
+2 max(j, k), and the squared L2 norm at most 2j² + 2k². With the standard deviation τ of both
+coordinates, and the relative mean μ = (mean - lo)/(hi - lo), the error is to first order
+
+    (hi - lo)/2 τ √(1 + (2μ - 1)²) / n
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from workbench.data.plain import read_integer
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import Real, read_number, read_positive, read_probability
+from workbench.families.noise.published import compute_gaussian_sigma
+from workbench.publishing.sensitivity import MAX_PUBLIC_ROWS, PersonRows, compute_sensitivity
+from workbench.questions.joint_query import REPLACE
+
+LAPLACE = "Laplace"
+CLASSIC_GAUSSIAN = "classic Gaussian"
+ANALYTIC_GAUSSIAN = "analytic Gaussian"
+
+
+@dataclass(frozen=True)
+class UsualNoise:
+    """The error of noise that is calibrated the usual way.
+
+    Attributes:
+        name: "Laplace", "classic Gaussian" or "analytic Gaussian".
+        rmse: Root mean squared error of a count, a sum, a mean or one bin, in its unit.
+        is_pure: Whether the noise is private with δ = 0.
+    """
+
+    name: str
+    rmse: float
+    is_pure: bool
+
+
+@dataclass(frozen=True)
+class PublishedVector:
+    """How far one person moves a published vector, and the error of noise on its coordinates.
+
+    Attributes:
+        l1_norm: Δ1, the largest L1 norm of a move.
+        squared_l2_norm: Δ2², the largest squared L2 norm of a move.
+        error_factor: Root mean squared error of the statistic for noise with standard deviation 1
+            on every coordinate.
+    """
+
+    l1_norm: Fraction
+    squared_l2_norm: Fraction
+    error_factor: float = 1.0
+
+
+def list_usual_noise(
+    statistic: str,
+    person: PersonRows,
+    epsilon: Real,
+    delta: Real = 0,
+    *,
+    low: Real | None = None,
+    high: Real | None = None,
+    public_rows: int | None = None,
+    expected_rows: int | None = None,
+    relative_mean: Real = Fraction(1, 2),
+    one_row_per_bin: bool = False,
+) -> list[UsualNoise]:
+    """List the error of Laplace and Gaussian noise that is calibrated the usual way.
+
+    Args:
+        statistic: "count", "sum", "mean" or "histogram".
+        person: The rows of one person, and the relation of neighbours.
+        epsilon: ε > 0.
+        delta: δ in [0, 1). At 0 only Laplace noise is listed. The classic Gaussian is listed for
+            ε < 1, where it is proven private.
+        low: lo, the lower end of the values of a sum or mean. None for other statistics.
+        high: hi > lo, the upper end of the values. None for other statistics.
+        public_rows: n >= 1, the public number of rows of a mean. None: the number is private.
+        expected_rows: A public guess of n >= 1, for a mean with private n. None otherwise.
+        relative_mean: μ in [0, 1], a public guess of (mean - lo)/(hi - lo), for a mean with
+            private n. Default: 1/2, where the error is smallest.
+        one_row_per_bin: For a histogram, whether a person has at most one row in each bin.
+
+    Returns:
+        The kinds of noise, smallest error first.
+
+    Raises:
+        InvalidRequest: If an argument is outside its range, or the statistic is not private.
+    """
+    exact_epsilon = read_positive(epsilon, "epsilon")
+    exact_delta = read_probability(delta, "delta")
+    if exact_delta and not 0 < float(exact_delta) < 1:
+        must("delta", "0, or between 0 and 1 as a floating-point number", delta)
+    if statistic == "mean" and public_rows is None:
+        if low is None or high is None or expected_rows is None:
+            raise InvalidRequest(
+                "low, high and expected_rows must be given for a mean with a private number of "
+                "rows."
+            )
+        vector = measure_sum_and_count(person, low, high, expected_rows, relative_mean)
+    elif statistic == "histogram":
+        vector = measure_histogram(person, one_row_per_bin=one_row_per_bin)
+    else:
+        move = compute_sensitivity(statistic, person, low, high, public_rows)
+        vector = PublishedVector(move, move**2)
+    factor = vector.error_factor
+    laplace = math.sqrt(2) * float(vector.l1_norm / exact_epsilon)
+    noise = [UsualNoise(LAPLACE, factor * laplace, is_pure=True)]
+    if exact_delta:
+        l2_norm = math.sqrt(vector.squared_l2_norm)
+        sigma = l2_norm * compute_gaussian_sigma(exact_epsilon, exact_delta)
+        noise.append(UsualNoise(ANALYTIC_GAUSSIAN, factor * sigma, is_pure=False))
+    if exact_delta and exact_epsilon < 1:
+        sigma = l2_norm * compute_classic_sigma(float(exact_epsilon), float(exact_delta))
+        noise.append(UsualNoise(CLASSIC_GAUSSIAN, factor * sigma, is_pure=False))
+    return sorted(noise, key=lambda kind: kind.rmse)
+
+
+def compute_classic_sigma(epsilon: float, delta: float) -> float:
+    """Compute σ/Δ2 of the classic Gaussian mechanism, √(2 ln(1.25/δ)) / ε.
+
+    Args:
+        epsilon: ε in (0, 1).
+        delta: δ in (0, 1).
+
+    Raises:
+        InvalidRequest: If ε is not in (0, 1), where the formula is not proven private.
+    """
+    if not 0 < epsilon < 1:
+        must("epsilon", "between 0 and 1 for the classic Gaussian", epsilon)
+    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def measure_histogram(person: PersonRows, *, one_row_per_bin: bool) -> PublishedVector:
+    """Measure how far one person moves the bins of a histogram.
+
+    Args:
+        person: The rows of one person, and the relation of neighbours.
+        one_row_per_bin: Whether the person has at most one row in each bin.
+    """
+    sides = 2 if person.neighbours == REPLACE else 1
+    squared_side = person.rows
+    if not one_row_per_bin:
+        squared_side = person.rows**2
+    return PublishedVector(Fraction(sides * person.rows), Fraction(sides * squared_side))
+
+
+def measure_sum_and_count(
+    person: PersonRows, low: Real, high: Real, expected_rows: int, relative_mean: Real
+) -> PublishedVector:
+    """Measure how far one person moves the centred sum and the number of rows.
+
+    Args:
+        person: The rows of one person, and the relation of neighbours.
+        low: lo, the lower end of the values.
+        high: hi > lo, the upper end of the values.
+        expected_rows: n >= 1, a public guess of the number of rows.
+        relative_mean: μ in [0, 1], a public guess of (mean - lo)/(hi - lo).
+
+    Raises:
+        InvalidRequest: If an argument is outside its range.
+    """
+    exact_low = read_number(low, "low")
+    exact_high = read_number(high, "high")
+    if exact_low >= exact_high:
+        must("high", f"above low = {exact_low}", exact_high)
+    rows = read_integer(expected_rows, "expected_rows", 1, MAX_PUBLIC_ROWS)
+    mu = read_probability(relative_mean, "relative_mean")
+    squared_l2_norm = Fraction(2 * person.rows**2)
+    if person.neighbours == REPLACE:
+        squared_l2_norm *= 2
+    factor = float((exact_high - exact_low) / 2) / rows * math.sqrt(1 + (2 * mu - 1) ** 2)
+    return PublishedVector(Fraction(2 * person.rows), squared_l2_norm, factor)
