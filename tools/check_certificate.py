@@ -68,7 +68,8 @@ What is counted before the check ("too large"). With
     with the largest L1 norm N, n = N + 1 and the size is N + 2 times that of a. C = 1 and n = 2 by
     the rule for geometric noise below. Convolutions are limited by MAX_GEOMETRIC_UNITS for
     geometric noise. For other noise that needs more than MAX_CONVOLUTION_UNITS, only a claim of dp
-    with δ > 0 is decided, on a grid of privacy losses (`check_joint_on_grid`).
+    with δ > 0 is decided, on a grid of privacy losses (`check_joint_on_grid`). This is also done if
+    an audit needs more than MAX_JOINT_AUDIT_UNITS.
 
     audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 16 times those of a trade-off function
@@ -129,6 +130,7 @@ VERSION = 1
 MAX_WORK_UNITS = 100_000_000  # A file whose counted work exceeds this is refused as too large.
 MAX_ENCLOSURE_UNITS = 60_000_000  # A claim whose enclosures need more work stays undecided.
 MAX_CONVOLUTION_UNITS = 4_000_000  # Privacy losses with more work are convolved on a grid.
+MAX_JOINT_AUDIT_UNITS = 95_000_000  # So is a claim of dp with δ > 0 whose proof needs more work.
 MAX_GEOMETRIC_UNITS = 60_000_000  # The limit for geometric noise.
 MAX_SHIFT_VECTORS = 100_000  # A joint release may have this many shift vectors.
 MAX_FILE_BYTES = 16 << 20  # A larger file is refused as too large.
@@ -1407,15 +1409,17 @@ class JointLaw:
         self.units = 0
         self.atoms_by_shift = {}
         self.atoms_by_vector = {(): {(1, 1): 1}}
+        self.laws_by_key = {}
 
-    def count(self, products, bits):
+    def count(self, products, bits, multiplicity_units=0):
         """Count the work of products of atoms, and refuse beyond the limit.
 
         Args:
             products: number of products.
-            bits: size of a product.
+            bits: size of the ratio of a product.
+            multiplicity_units: work of the multiplicity of a product.
         """
-        self.units += products * (20 + (bits // 256) ** 2)
+        self.units += products * (20 + (bits // 256) ** 2 + multiplicity_units)
         max_units = MAX_GEOMETRIC_UNITS if self.is_geometric else MAX_CONVOLUTION_UNITS
         if self.units > max_units:
             raise Refused("too large", f"The convolutions take more than {max_units} units.")
@@ -1462,7 +1466,9 @@ class JointLaw:
             bits = sum(
                 max(k.bit_length() + l.bit_length() for k, l in atoms) for atoms in (left, right)
             )
-            self.count(len(left) * len(right), bits)
+            left_bits, right_bits = (max(atoms.values()).bit_length() for atoms in (left, right))
+            multiplicity_units = (left_bits // 256) * (right_bits // 256)
+            self.count(len(left) * len(right), bits, multiplicity_units)
             merged = Counter()
             for (k, l), g in left.items():
                 for (x, y), h in right.items():
@@ -1478,11 +1484,14 @@ class JointLaw:
         Args:
             vector: a shift vector.
         """
-        atoms = self.atoms_of(vector).items()
-        return tuple(
-            reduce_weights(weights)
-            for weights in zip_equal(*((g * k, g * l) for (k, l), g in atoms))
-        )
+        key = self.key_of(vector)
+        if key not in self.laws_by_key:
+            atoms = self.atoms_of(vector).items()
+            self.laws_by_key[key] = tuple(
+                reduce_weights(weights)
+                for weights in zip_equal(*((g * k, g * l) for (k, l), g in atoms))
+            )
+        return self.laws_by_key[key]
 
     def extreme_laws(self, norm):
         """Return the largest ratio of geometric noise beside all other outcomes, as P and Q.
@@ -2902,6 +2911,7 @@ def read_joint(data):
     law.joint = JointLaw(law.line)
     law.line = None
     law.needs_grid = False
+    law.prefers_grid = False
     if law.joint.is_geometric:
         norm = rows * span * (2 if is_replaced else 1)
         law.extreme_laws = law.joint.extreme_laws(norm)
@@ -2918,7 +2928,10 @@ def read_joint(data):
         law.needs_grid = True
         law.size = (0, 0, 0, 0)
         return law
-    law.size = (len(law.labels), max(counts), 1, max(bits))
+    c, n, b = len(law.labels), max(counts), max(bits)
+    law.size = (c, n, 1, b)
+    units = c * (n * (4 + (b // 256) ** 2) + 1000) + (c + 8) * (b // 64) ** 2
+    law.prefers_grid = units > MAX_JOINT_AUDIT_UNITS
     return law
 
 
@@ -3246,6 +3259,9 @@ def prove_statement(data):
     mechanism = read_mechanism(file.mechanism)
     notion, budgets, other_parameters = read_claim(file.claim, mechanism)
     if mechanism.kind == "joint":
+        if mechanism.prefers_grid and notion == "dp" and other_parameters["delta"]:
+            mechanism.needs_grid = True
+            mechanism.size = (0, 0, 0, 0)
         ensure(None in budgets, "A joint release has one budget for all shift vectors.")
         if mechanism.needs_grid and (notion != "dp" or not other_parameters["delta"]):
             raise Refused("too large", "Only dp with delta > 0 is decided for so many losses.")

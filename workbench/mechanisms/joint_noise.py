@@ -39,6 +39,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, count_bits, read_positive
 from workbench.exact.objects import Pair, Record
 from workbench.exact.random_source import Source
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 from workbench.io.files import format_fraction
 from workbench.io.plain_figures import FigureData, make_noise_figure
 from workbench.io.records import (
@@ -62,6 +63,8 @@ Atoms = dict[Pair, int]
 MAX_CONVOLUTION_UNITS = 4_000_000
 # The limit for geometric noise, for which a grid is seldom needed.
 MAX_GEOMETRIC_UNITS = 60_000_000
+# δ > 0 is bounded on a grid if an exact audit needs more work than this, in the same units.
+MAX_AUDIT_UNITS = 95_000_000
 # A product of two atoms counts as this many units, and more if its numbers are long.
 _PRODUCT_UNITS = 20
 
@@ -138,9 +141,14 @@ class LossConvolutions:
     def _multiply(self, left: Atoms, right: Atoms) -> Atoms:
         """Return the merged products of two sets of outcomes."""
         bits = sum(max(count_key_bits(key) for key in atoms) for atoms in (left, right))
-        self._use_units(len(left) * len(right), bits)
+        left_bits = max(left.values()).bit_length()
+        right_bits = max(right.values()).bit_length()
+        multiplicity_units = (left_bits // 256) * (right_bits // 256)
+        self._use_units(len(left) * len(right), bits, multiplicity_units)
         atoms: Counter[Pair] = Counter()
-        for (k, l), count in left.items():
+        for position, ((k, l), count) in enumerate(left.items()):
+            if position % ITEMS_PER_CLOCK_CHECK == 0:
+                check_time_limit()
             for (other_k, other_l), other_count in right.items():
                 p = k * other_k
                 q = l * other_l
@@ -149,9 +157,9 @@ class LossConvolutions:
                     atoms[p // divisor, q // divisor] += count * other_count * divisor
         return atoms
 
-    def _use_units(self, products: int, bits: int) -> None:
+    def _use_units(self, products: int, bits: int, multiplicity_units: int = 0) -> None:
         """Count the work of products of atoms before they are computed."""
-        self._used_units += products * (_PRODUCT_UNITS + (bits // 256) ** 2)
+        self._used_units += products * (_PRODUCT_UNITS + (bits // 256) ** 2 + multiplicity_units)
         if self._used_units > self.max_units:
             remedy = "Use fewer rows or a coarser grid."
             if not is_geometric(self._noise):
@@ -261,6 +269,11 @@ class JointNoise(ShownMechanism):
     def _convolutions(self) -> LossConvolutions:
         return LossConvolutions(self.noise)
 
+    @cached_property
+    def _laws_by_key(self) -> dict[ShiftVector, tuple[Distribution, Distribution]]:
+        """Keep the laws of merged outcomes, as many vectors share them."""
+        return {}
+
     def convolution_key(self, vector: ShiftVector) -> ShiftVector:
         """Return the sorted shifts of a vector. Vectors with the same result have the same losses.
 
@@ -279,14 +292,20 @@ class JointNoise(ShownMechanism):
 
     @cached_property
     def needs_grid(self) -> bool:
-        """Return whether the privacy losses are too many for an exact convolution.
+        """Return whether the privacy losses are too many, or too long, for an exact audit.
 
         δ is then bounded on a grid of privacy losses (`workbench.privacy.joint_bound`).
         """
         try:
-            return not self.audit_size
+            size = self.audit_size
         except ConvolutionTooLarge:
             return True
+        if self.is_geometric:
+            return False
+        # This is the work of an audit by the rule of `workbench.privacy.audit_work`.
+        units = size.comparisons * (size.outcomes * (4 + (size.bits // 256) ** 2) + 1000)
+        units += (size.comparisons + 8) * (size.bits // 64) ** 2
+        return units > MAX_AUDIT_UNITS
 
     @cached_property
     def is_geometric(self) -> bool:
@@ -306,15 +325,15 @@ class JointNoise(ShownMechanism):
         Raises:
             ConvolutionTooLarge: The convolutions need too much work.
         """
-        atoms = self._convolutions.atoms_of(vector)
-        p = [k * count for (k, _), count in atoms.items()]
-        q = [l * count for (_, l), count in atoms.items()]
-        return Comparison(
-            vector,
-            Distribution.from_integers(p),
-            Distribution.from_integers(q),
-            lambda _: ("the mass of a privacy loss", "its mass after the shift"),
-        )
+        key = self.convolution_key(vector)
+        if key not in self._laws_by_key:
+            atoms = self._convolutions.atoms_of(vector)
+            p = Distribution.from_integers([k * count for (k, _), count in atoms.items()])
+            q = Distribution.from_integers([l * count for (_, l), count in atoms.items()])
+            self._laws_by_key[key] = p, q
+        p, q = self._laws_by_key[key]
+        names = ("the mass of a privacy loss", "its mass after the shift")
+        return Comparison(vector, p, q, lambda _: names)
 
     def extremes(self) -> Iterable[Comparison]:
         """Return all comparisons, or one that has the largest ratio of geometric noise.
@@ -347,7 +366,7 @@ class JointNoise(ShownMechanism):
         value = read_positive(epsilon, "epsilon", or_zero=True)
         return dict.fromkeys(self.question.shifts, value)
 
-    @property
+    @cached_property
     def audit_size(self) -> AuditSize:
         """Return the size of an audit.
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -654,8 +654,15 @@ def audit(
     error = measure_requested_error(subject, loss, data)
     budgets = subject.budgets(epsilon)
     pairs = []
+    shared_audits: dict[tuple[int, int, Fraction], tuple[Comparison, PairAudit]] = {}
     for position, comparison in enumerate(subject.comparisons()):
-        pairs.append(_audit_pair(comparison, budgets[comparison.label], position))
+        budget = budgets[comparison.label]
+        # A joint release compares the same two objects at many shift vectors.
+        key = (id(comparison.p), id(comparison.q), budget)
+        if key not in shared_audits:
+            # The stored comparison keeps both laws alive, so that no other has their identities.
+            shared_audits[key] = comparison, _audit_pair(comparison, budget, position)
+        pairs.append(replace(shared_audits[key][1], label=comparison.label))
     return Privacy(tuple(pairs), subject, error)
 
 

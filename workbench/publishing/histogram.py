@@ -25,11 +25,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+
+import numpy as np
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.distribution import Distribution
@@ -43,15 +45,16 @@ from workbench.exact.numbers import (
     read_probability,
     round_up,
 )
+from workbench.exact.time_limit import OutOfTime, check_time_limit, limit_time
 from workbench.families.noise.published import compute_gaussian_sigma
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import ConvolutionTooLarge, JointNoise
-from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.joint_bound import bound_joint_delta
+from workbench.privacy.joint_estimate import DeltaEstimator, FloatLaw, list_maximal_vectors
 from workbench.publishing.pair_of_sums import fit_geometric_noise
-from workbench.questions.joint_query import JointQuery
-from workbench.solvers.search import bisect_integers
+from workbench.questions.joint_query import JointQuery, ShiftVector
+from workbench.solvers.search import Deadline, bisect_integers
 
 # Names of the kinds of noise.
 GEOMETRIC = "geometric"
@@ -60,15 +63,20 @@ GAUSSIAN = "discrete Gaussian"
 SCALED_DESIGN = "design, scaled"
 
 _MAX_EPSILON = 300  # A larger ε of one step of L1 norm is refused. Its noise is 0 in floats.
-_MAX_EVALUATIONS = 40  # A search for a parameter ends after this many proven bounds.
-_PARAMETER_TOLERANCE = 1e-5  # A search ends when the parameter is known to this share.
+_MAX_EVALUATIONS = 60  # A search for a parameter ends after this many estimates.
+_PARAMETER_TOLERANCE = 1e-9  # A search ends when the parameter is known to this share.
+_DELTA_TOLERANCE = 5e-7  # The proven bound of the worst vector is this close to δ.
+_MAX_CALIBRATIONS = 6  # A search is repeated at most this often for a better estimate of δ.
+_MAX_CLOSE_VECTORS = 4  # Number of shift vectors that a search compares after its first estimate.
 _RATIO_DENOMINATOR = 1 << 24  # Denominator of the ratio of (truncated) geometric noise at δ > 0.
+_RATIO_ENLARGEMENTS = (0, 1, 4, 64)  # A ratio that is not private is enlarged by so many units.
+_MAX_END_TRIALS = 4  # Number of ends of truncated geometric noise that are tried from the least on.
+_GAUSSIAN_EXPONENT = 111  # The discrete Gaussian ends where its masses fall below e^-111 = 2^-160.
 _MAX_VALUES = 4000  # Noise with more values is no candidate.
 _POWER_BITS = 80  # Masses of a scaled design are rounded to this many bits.
 _MAX_ENLARGEMENTS = 60  # Steps from the first parameter of a search to one that is private.
 _FIRST_FACTOR = 1.02  # The first of these steps. Each further step is twice as long.
 _MAX_FACTOR = 4.0  # No step is longer than this.
-_MAX_EXACT_NORM = 8  # Above this N, a grid is faster than an exact audit, but for geometric noise.
 
 
 @dataclass(frozen=True)
@@ -122,24 +130,6 @@ class _Budget:
     epsilon: Fraction
     delta: Fraction
 
-    def bound_delta(self, noise: IntegerLaw, *, on_grid: bool) -> Fraction:
-        """Return δ at ε over all shift vectors: exactly, or a proven upper bound on a grid.
-
-        Raises:
-            ConvolutionTooLarge: Geometric noise has too many privacy losses for an exact audit.
-            NotProven: The convolutions of other noise need too much work.
-        """
-        mechanism = JointNoise(self.query, noise)
-        # Few losses of geometric noise differ, so the exact audit is faster than a grid.
-        is_grid_faster = on_grid or self.query.max_norm > _MAX_EXACT_NORM
-        if not mechanism.is_geometric and (is_grid_faster or mechanism.needs_grid):
-            try:
-                return bound_joint_delta(mechanism, self.epsilon, self.delta)
-            except NotProven:
-                if mechanism.needs_grid:
-                    raise
-        return audit(mechanism, self.epsilon).dp_delta.tight_enclosure()[1]
-
     def certify(self, name: str, symbol: str, value: float, noise: IntegerLaw) -> NoiseCandidate:
         """Certify a candidate. Raises NotCertified, NotProven."""
         mechanism = JointNoise(self.query, noise)
@@ -147,9 +137,63 @@ class _Budget:
         certificate = Certificate(mechanism, "dp", self.epsilon, self.delta, record=record)
         return NoiseCandidate(name, symbol, value, certificate)
 
+    def bound_delta(self, noise: IntegerLaw, vectors: Iterable[ShiftVector]) -> float:
+        """Return a proven upper bound on δ over some shift vectors, on a grid, rounded up."""
+        mechanism = JointNoise(self.query, noise)
+        return round_up(bound_joint_delta(mechanism, self.epsilon, self.delta, vectors))
+
+
+class _Estimates:
+    """Estimates of δ of one kind of noise, over the shift vectors that matter.
+
+    All vectors are compared once. Later estimates compare those alone that were close to the worst
+    one. This only directs the search, as the returned law is proven for all vectors.
+
+    Args:
+        budget: The relation and the budget.
+        is_falling: Whether the laws are even and never rise with |η|.
+    """
+
+    def __init__(self, budget: _Budget, *, is_falling: bool = True) -> None:
+        self._epsilon = float(budget.epsilon)
+        self._delta = float(budget.delta)
+        self._vectors = list(budget.query.shifts)
+        if is_falling:
+            self._vectors = list_maximal_vectors(budget.query)
+        self._has_all_vectors = True
+
+    def estimate_deltas(self, law: FloatLaw, step: float | None = None) -> dict[ShiftVector, float]:
+        """Estimate δ of every vector that matters.
+
+        Args:
+            law: The law of the noise.
+            step: The step of the grid, as `DeltaEstimator` reads it.
+        """
+        shifts = {part for vector in self._vectors for part in vector}
+        estimator = DeltaEstimator(law, shifts, self._delta, step)
+        deltas = {vector: estimator.delta_at(vector, self._epsilon) for vector in self._vectors}
+        if self._has_all_vectors:
+            ranking = sorted(deltas, key=lambda vector: -deltas[vector])
+            self._vectors = ranking[:_MAX_CLOSE_VECTORS]
+            self._has_all_vectors = False
+        return deltas
+
+    def estimate_delta(self, law: FloatLaw, step: float | None = None) -> float:
+        """Estimate the largest δ. Arguments: see `estimate_deltas`."""
+        return max(self.estimate_deltas(law, step).values())
+
+    def find_worst_vector(self, law: FloatLaw) -> ShiftVector:
+        """Return the vector with the largest estimate."""
+        deltas = self.estimate_deltas(law)
+        return max(deltas, key=lambda vector: deltas[vector])
+
 
 def search_noise_candidates(
-    query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
+    query: JointQuery,
+    epsilon: Real,
+    delta: Real = 0,
+    design: IntegerLaw | None = None,
+    seconds: float | None = None,
 ) -> CandidateSearch:
     """Search certified noise for a histogram.
 
@@ -159,6 +203,8 @@ def search_noise_candidates(
         delta: δ in [0, 1).
         design: Noise g, such as the design for N runs of a count. Its privacy losses are scaled.
             None: it is no candidate.
+        seconds: Time limit of the search in seconds, > 0. None: no limit. If it is reached, the
+            candidates found so far are returned, with pure geometric noise if there is no other.
 
     Returns:
         The candidates that could be proven, and the reasons of the others. At δ = 0 only geometric
@@ -176,6 +222,7 @@ def search_noise_candidates(
         must("epsilon", f"at most {_MAX_EPSILON * query.max_norm} for this relation", epsilon)
     if query.dimension is not None:
         raise InvalidRequest("query must be the relation of a histogram. Got a pair of sums.")
+    limit = None if seconds is None else float(read_positive(seconds, "seconds"))
     budget = _Budget(query, exact_epsilon, exact_delta)
     # The claim δ = 0 needs no convolution, so it can always be certified.
     noise = fit_geometric_noise(query, exact_epsilon)
@@ -189,11 +236,16 @@ def search_noise_candidates(
     }
     if design is not None:
         searches[SCALED_DESIGN] = lambda budget: _fit_scaled_design(budget, design)
+    deadline = Deadline(limit)
     candidates = []
     refusals = {}
     for name, search in searches.items():
         try:
-            candidates.append(search(budget))
+            with limit_time(deadline.remaining_seconds):
+                check_time_limit()
+                candidates.append(search(budget))
+        except OutOfTime:
+            refusals[name] = f"The time limit of {limit:g} s was reached."
         except (NotProven, NotCertified, ConvolutionTooLarge) as error:
             refusals[name] = str(error)
     if GEOMETRIC in refusals:
@@ -203,7 +255,11 @@ def search_noise_candidates(
 
 
 def find_best_candidate(
-    query: JointQuery, epsilon: Real, delta: Real = 0, design: IntegerLaw | None = None
+    query: JointQuery,
+    epsilon: Real,
+    delta: Real = 0,
+    design: IntegerLaw | None = None,
+    seconds: float | None = None,
 ) -> NoiseCandidate:
     """Return the certified candidate with the smallest variance. It is not claimed to be optimal.
 
@@ -212,34 +268,35 @@ def find_best_candidate(
         epsilon: ε > 0.
         delta: δ in [0, 1).
         design: Noise g, or None.
+        seconds: Time limit of the search, or None.
 
     Raises:
         InvalidRequest: As `search_noise_candidates`.
     """
-    return search_noise_candidates(query, epsilon, delta, design).candidates[0]
+    return search_noise_candidates(query, epsilon, delta, design, seconds).candidates[0]
 
 
 # Searches.
 
 
 def _find_least(
-    bound_delta: Callable[[float], float], delta: float, private: float, wrong: float
+    estimate_delta: Callable[[float], float], delta: float, private: float, wrong: float
 ) -> float:
     """Return a parameter between two others that is private, and close to the least such one.
 
     ln δ is interpolated in the logarithm of the parameter (Illinois method).
 
     Args:
-        bound_delta: Maps a parameter > 0 to its proven bound on δ.
+        estimate_delta: Maps a parameter > 0 to its δ.
         delta: The requested δ.
-        private: A parameter whose bound is at most δ.
-        wrong: A parameter whose bound exceeds δ.
+        private: A parameter whose δ is at most the requested one.
+        wrong: A parameter whose δ exceeds it.
     """
 
     def excess(log_parameter: float) -> float:
-        """Return ln of the bound over δ. It is at most 0 if and only if the bound is at most δ."""
-        bound = bound_delta(math.exp(log_parameter))
-        return math.log(max(bound, sys.float_info.min) / delta)
+        """Return ln of δ over the requested one. It is at most 0 for private parameters."""
+        found_delta = estimate_delta(math.exp(log_parameter))
+        return math.log(max(found_delta, sys.float_info.min) / delta)
 
     good = math.log(private)
     bad = math.log(wrong)
@@ -265,31 +322,43 @@ def _find_least(
     return math.exp(good)
 
 
+def _round_ratio(slope: float) -> int:
+    """Return e^-slope in units of 1/_RATIO_DENOMINATOR, rounded up, below 1."""
+    return min(math.ceil(math.exp(-slope) * _RATIO_DENOMINATOR), _RATIO_DENOMINATOR - 1)
+
+
 def _fit_geometric(budget: _Budget) -> NoiseCandidate:
     """Find geometric noise with the least a."""
     pure_slope = float(budget.epsilon) / budget.query.max_norm
-
-    def make_noise(slope: float) -> IntegerLaw:
-        """Return the noise of a = e^-slope, rounded up."""
-        ratio = Fraction(math.ceil(math.exp(-slope) * _RATIO_DENOMINATOR), _RATIO_DENOMINATOR)
-        return IntegerLaw(0, [1], 1, min(ratio, 1 - Fraction(1, _RATIO_DENOMINATOR)))
+    estimates = _Estimates(budget)
 
     @cache
-    def bound_delta(slope: float) -> float:
-        return round_up(budget.bound_delta(make_noise(slope), on_grid=False))
+    def estimate_delta(slope: float) -> float:
+        return estimates.estimate_delta(FloatLaw(0, np.zeros(1), 1, -slope), slope)
 
     delta = float(budget.delta)
     wrong = 2 * pure_slope
-    while bound_delta(wrong) <= delta:
+    while estimate_delta(wrong) <= delta:
         wrong *= 2
-    noise = make_noise(_find_least(bound_delta, delta, pure_slope * (1 - 1e-6), wrong))
-    return budget.certify(GEOMETRIC, "a", float(noise.ratio), noise)
+    slope = _find_least(estimate_delta, delta, pure_slope * (1 - 1e-6), wrong)
+    numerator = _round_ratio(slope)
+    refusal: NotCertified | None = None
+    for enlargement in _RATIO_ENLARGEMENTS:
+        ratio = Fraction(min(numerator + enlargement, _RATIO_DENOMINATOR - 1), _RATIO_DENOMINATOR)
+        try:
+            return budget.certify(GEOMETRIC, "a", float(ratio), IntegerLaw(0, [1], 1, ratio))
+        except NotCertified as error:
+            refusal = error
+    assert refusal is not None
+    raise refusal
 
 
 def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
     """Find truncated geometric noise with the least end A, at the ratio of pure noise."""
-    slope = float(budget.epsilon) / budget.query.max_norm
-    ratio = Fraction(math.ceil(math.exp(-slope) * _RATIO_DENOMINATOR), _RATIO_DENOMINATOR)
+    pure_slope = float(budget.epsilon) / budget.query.max_norm
+    ratio = Fraction(_round_ratio(pure_slope), _RATIO_DENOMINATOR)
+    slope = -math.log(ratio)
+    estimates = _Estimates(budget)
 
     def make_noise(end: int) -> IntegerLaw:
         """Return the noise on -end..end."""
@@ -297,33 +366,47 @@ def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
         return IntegerLaw(-end, Distribution([*right[:0:-1], *right]))
 
     def is_private(end: int) -> bool:
-        return budget.bound_delta(make_noise(end), on_grid=False) <= budget.delta
+        law = FloatLaw(-end, -slope * np.abs(np.arange(-end, end + 1.0)))
+        return estimates.estimate_delta(law, slope) <= float(budget.delta)
 
     # Beyond this end, the mass that any shift vector moves out of the support is below δ.
     high = math.ceil((-math.log(float(budget.delta)) + 5) / slope) + budget.query.max_norm
     if 2 * high > _MAX_VALUES or not is_private(high):
         raise NotProven("Truncated geometric noise has too many values at this budget.")
     _, least_end = bisect_integers(is_private, 0, high)
-    return budget.certify(TRUNCATED_GEOMETRIC, "A", float(least_end), make_noise(least_end))
+    refusal: NotCertified | NotProven | None = None
+    for end in range(least_end, least_end + _MAX_END_TRIALS):
+        try:
+            return budget.certify(TRUNCATED_GEOMETRIC, "A", float(end), make_noise(end))
+        except (NotCertified, NotProven) as error:
+            refusal = error
+    assert refusal is not None
+    raise refusal
 
 
 def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
     """Find the discrete Gaussian with the least σ²."""
 
-    def make_noise(variance: float) -> IntegerLaw:
-        radius, law = discrete_gaussian(Fraction(variance))
+    def find_radius(variance: float) -> int:
+        """Return about the radius of the law, and refuse too many values."""
+        radius = math.ceil(math.sqrt(2 * _GAUSSIAN_EXPONENT * variance))
         if 2 * radius > _MAX_VALUES:
             raise NotProven("The discrete Gaussian has too many values at this budget.")
-        return IntegerLaw(-radius, law)
+        return radius
 
-    @cache
-    def bound_delta(variance: float) -> float:
-        return round_up(budget.bound_delta(make_noise(variance), on_grid=True))
+    def make_law(variance: float) -> FloatLaw:
+        values = np.arange(-find_radius(variance), find_radius(variance) + 1.0)
+        return FloatLaw(int(values[0]), -(values**2) / (2 * variance))
+
+    def make_noise(variance: float) -> IntegerLaw:
+        radius, law = discrete_gaussian(Fraction(variance))
+        return IntegerLaw(-radius, law)
 
     # Continuous Gaussian noise needs the variance of one coordinate times the largest |v|².
     squared_norm = max(sum(part * part for part in vector) for vector in budget.query.shifts)
     start = squared_norm * compute_gaussian_sigma(budget.epsilon, budget.delta) ** 2
-    variance = _find_between(bound_delta, float(budget.delta), start)
+    estimates = _Estimates(budget)
+    variance = _calibrate(budget, estimates, make_law, make_noise, start)
     return budget.certify(GAUSSIAN, "σ²", variance, make_noise(variance))
 
 
@@ -332,35 +415,89 @@ def _fit_scaled_design(budget: _Budget, design: IntegerLaw) -> NoiseCandidate:
     with suppress(NotProven, NotCertified):
         return budget.certify(SCALED_DESIGN, "c", 1.0, design)
 
+    def make_law(stretch: float) -> FloatLaw:
+        return FloatLaw.from_law(design, 1 / stretch)
+
     def make_noise(stretch: float) -> IntegerLaw:
         """Return the noise of c = 1/stretch."""
         return _raise_to_power(design, 1 / stretch)
 
-    @cache
-    def bound_delta(stretch: float) -> float:
-        return round_up(budget.bound_delta(make_noise(stretch), on_grid=True))
-
-    stretch = _find_between(bound_delta, float(budget.delta), 1.0)
+    estimates = _Estimates(budget, is_falling=design.is_even_and_falling)
+    stretch = _calibrate(budget, estimates, make_law, make_noise, 1.0)
     return budget.certify(SCALED_DESIGN, "c", 1 / stretch, make_noise(stretch))
 
 
-def _find_between(bound_delta: Callable[[float], float], delta: float, start: float) -> float:
+def _calibrate(
+    budget: _Budget,
+    estimates: _Estimates,
+    make_law: Callable[[float], FloatLaw],
+    make_noise: Callable[[float], IntegerLaw],
+    start: float,
+) -> float:
+    """Return about the least parameter at which the proven bound on the worst vector is at most δ.
+
+    Estimates give the first parameter. The next ones follow from the proven bounds of the last two,
+    as ln δ is nearly linear in the logarithm of the parameter.
+
+    Args:
+        budget: The relation and the budget.
+        estimates: Estimates of δ of this kind of noise.
+        make_law: Maps a parameter to its law in floating point. δ falls with the parameter.
+        make_noise: Maps a parameter to its exact law.
+        start: The parameter that is tried first.
+
+    Raises:
+        NotProven: If no parameter was proven to be private.
+    """
+
+    @cache
+    def estimate_delta(parameter: float) -> float:
+        return estimates.estimate_delta(make_law(parameter))
+
+    delta = float(budget.delta)
+    target = delta * (1 - _DELTA_TOLERANCE / 2)
+    parameter = _find_between(estimate_delta, target, start)
+    least_private = math.inf
+    points: list[tuple[float, float]] = []  # The logarithms of parameters and of their bounds.
+    for _ in range(_MAX_CALIBRATIONS):
+        worst_vector = estimates.find_worst_vector(make_law(parameter))
+        bound = budget.bound_delta(make_noise(parameter), [worst_vector])
+        if bound <= delta:
+            least_private = min(least_private, parameter)
+            if bound >= delta * (1 - _DELTA_TOLERANCE):
+                break
+        points.append((math.log(parameter), math.log(max(bound, sys.float_info.min))))
+        if len(points) == 1:
+            # An estimate differs from the bound by a factor that hardly depends on the parameter.
+            factor = bound / estimate_delta(parameter)
+            parameter = _find_between(estimate_delta, target / factor, parameter)
+            continue
+        (x, y), (last_x, last_y) = points[-2:]
+        if not (last_y - y) * (last_x - x) < 0:
+            break
+        parameter = math.exp(last_x + (math.log(target) - last_y) * (last_x - x) / (last_y - y))
+    if math.isinf(least_private):
+        raise NotProven("No parameter was proven to be private at the budget.")
+    return least_private
+
+
+def _find_between(estimate_delta: Callable[[float], float], delta: float, start: float) -> float:
     """Return about the least private parameter, if δ falls with it. `start` is tried first."""
     parameter = start
     factor = _FIRST_FACTOR
-    is_start_private = bound_delta(parameter) <= delta
+    is_start_private = estimate_delta(parameter) <= delta
     for _ in range(_MAX_ENLARGEMENTS):
         next_parameter = parameter * factor
         if is_start_private:
             next_parameter = parameter / factor
-        is_private = bound_delta(next_parameter) <= delta
+        is_private = estimate_delta(next_parameter) <= delta
         if is_private and not is_start_private:
-            return _find_least(bound_delta, delta, next_parameter, parameter)
+            return _find_least(estimate_delta, delta, next_parameter, parameter)
         if is_start_private and not is_private:
-            return _find_least(bound_delta, delta, parameter, next_parameter)
+            return _find_least(estimate_delta, delta, parameter, next_parameter)
         parameter = next_parameter
         factor = min(factor**2, _MAX_FACTOR)
-    raise NotProven("No parameter was proven to be private at the budget.")
+    raise NotProven("No parameter was found to be private at the budget.")
 
 
 def _raise_to_power(noise: IntegerLaw, exponent: float) -> IntegerLaw:

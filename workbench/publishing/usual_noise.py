@@ -76,57 +76,26 @@ class PublishedVector:
     error_factor: float = 1.0
 
 
-def list_usual_noise(
-    statistic: str,
-    person: PersonRows,
-    epsilon: Real,
-    delta: Real = 0,
-    *,
-    low: Real | None = None,
-    high: Real | None = None,
-    public_rows: int | None = None,
-    expected_rows: int | None = None,
-    relative_mean: Real = Fraction(1, 2),
-    one_row_per_bin: bool = False,
-) -> list[UsualNoise]:
+def list_usual_noise(vector: PublishedVector, epsilon: Real, delta: Real = 0) -> list[UsualNoise]:
     """List the error of Laplace and Gaussian noise that is calibrated the usual way.
 
     Args:
-        statistic: "count", "sum", "mean" or "histogram".
-        person: The rows of one person, and the relation of neighbours.
+        vector: What is published, from `measure_number`, `measure_histogram` or
+            `measure_sum_and_count`.
         epsilon: ε > 0.
         delta: δ in [0, 1). At 0 only Laplace noise is listed. The classic Gaussian is listed for
             ε < 1, where it is proven private.
-        low: lo, the lower end of the values of a sum or mean. None for other statistics.
-        high: hi > lo, the upper end of the values. None for other statistics.
-        public_rows: n >= 1, the public number of rows of a mean. None: the number is private.
-        expected_rows: A public guess of n >= 1, for a mean with private n. None otherwise.
-        relative_mean: μ in [0, 1], a public guess of (mean - lo)/(hi - lo), for a mean with
-            private n. Default: 1/2, where the error is smallest.
-        one_row_per_bin: For a histogram, whether a person has at most one row in each bin.
 
     Returns:
         The kinds of noise, smallest error first.
 
     Raises:
-        InvalidRequest: If an argument is outside its range, or the statistic is not private.
+        InvalidRequest: If ε or δ is outside its range.
     """
     exact_epsilon = read_positive(epsilon, "epsilon")
     exact_delta = read_probability(delta, "delta")
     if exact_delta and not 0 < float(exact_delta) < 1:
         must("delta", "0, or between 0 and 1 as a floating-point number", delta)
-    if statistic == "mean" and public_rows is None:
-        if low is None or high is None or expected_rows is None:
-            raise InvalidRequest(
-                "low, high and expected_rows must be given for a mean with a private number of "
-                "rows."
-            )
-        vector = measure_sum_and_count(person, low, high, expected_rows, relative_mean)
-    elif statistic == "histogram":
-        vector = measure_histogram(person, one_row_per_bin=one_row_per_bin)
-    else:
-        move = compute_sensitivity(statistic, person, low, high, public_rows)
-        vector = PublishedVector(move, move**2)
     factor = vector.error_factor
     laplace = math.sqrt(2) * float(vector.l1_norm / exact_epsilon)
     noise = [UsualNoise(LAPLACE, factor * laplace, is_pure=True)]
@@ -134,9 +103,9 @@ def list_usual_noise(
         l2_norm = math.sqrt(vector.squared_l2_norm)
         sigma = l2_norm * compute_gaussian_sigma(exact_epsilon, exact_delta)
         noise.append(UsualNoise(ANALYTIC_GAUSSIAN, factor * sigma, is_pure=False))
-    if exact_delta and exact_epsilon < 1:
-        sigma = l2_norm * compute_classic_sigma(float(exact_epsilon), float(exact_delta))
-        noise.append(UsualNoise(CLASSIC_GAUSSIAN, factor * sigma, is_pure=False))
+        if exact_epsilon < 1:
+            sigma = l2_norm * compute_classic_sigma(float(exact_epsilon), float(exact_delta))
+            noise.append(UsualNoise(CLASSIC_GAUSSIAN, factor * sigma, is_pure=False))
     return sorted(noise, key=lambda kind: kind.rmse)
 
 
@@ -155,6 +124,36 @@ def compute_classic_sigma(epsilon: float, delta: float) -> float:
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
+def measure_number(
+    statistic: str,
+    person: PersonRows,
+    low: Real | None = None,
+    high: Real | None = None,
+    public_rows: int | None = None,
+) -> PublishedVector:
+    """Measure how far one person moves a count, a sum, or a mean with a public n.
+
+    Args:
+        statistic: "count", "sum" or "mean".
+        person: The rows of one person, and the relation of neighbours.
+        low: lo, the lower end of the values of a sum or mean. None for a count.
+        high: hi > lo, the upper end of the values. None for a count.
+        public_rows: n >= 1, the public number of rows of a mean. None for a count and a sum.
+
+    Raises:
+        InvalidRequest: If an argument is outside its range, or the mean is not private.
+    """
+    if statistic not in ("count", "sum", "mean"):
+        must("statistic", "count, sum or mean", statistic)
+    if statistic == "mean" and public_rows is None:
+        raise InvalidRequest(
+            "public_rows must be given for a mean. With a private number of rows, measure the sum "
+            "and the count."
+        )
+    move = compute_sensitivity(statistic, person, low, high, public_rows)
+    return PublishedVector(move, move**2)
+
+
 def measure_histogram(person: PersonRows, *, one_row_per_bin: bool) -> PublishedVector:
     """Measure how far one person moves the bins of a histogram.
 
@@ -170,16 +169,21 @@ def measure_histogram(person: PersonRows, *, one_row_per_bin: bool) -> Published
 
 
 def measure_sum_and_count(
-    person: PersonRows, low: Real, high: Real, expected_rows: int, relative_mean: Real
+    person: PersonRows,
+    low: Real,
+    high: Real,
+    expected_rows: int,
+    relative_mean: Real = Fraction(1, 2),
 ) -> PublishedVector:
-    """Measure how far one person moves the centred sum and the number of rows.
+    """Measure how far one person moves the centred sum and the number of rows of a mean.
 
     Args:
         person: The rows of one person, and the relation of neighbours.
         low: lo, the lower end of the values.
         high: hi > lo, the upper end of the values.
         expected_rows: n >= 1, a public guess of the number of rows.
-        relative_mean: μ in [0, 1], a public guess of (mean - lo)/(hi - lo).
+        relative_mean: μ in [0, 1], a public guess of (mean - lo)/(hi - lo). Default: 1/2, where
+            the error is smallest.
 
     Raises:
         InvalidRequest: If an argument is outside its range.

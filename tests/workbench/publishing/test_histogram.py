@@ -21,12 +21,14 @@ import workbench as wb
 from tests.fuzz.fuzz_certificates import checker, decide_by_both
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.time_limit import check_time_limit
 from workbench.mechanisms import joint_noise
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.privacy import joint_bound
 from workbench.privacy.certificate_file import check
 from workbench.privacy.joint_bound import JointBounds, bound_joint_delta
+from workbench.privacy.joint_estimate import DeltaEstimator, FloatLaw, list_maximal_vectors
 from workbench.publishing import histogram
 from workbench.publishing.histogram import (
     NoiseCandidate,
@@ -157,6 +159,14 @@ def test_a_gaussian_is_best_for_six_rows_in_six_bins(tmp_path: Path) -> None:
     assert delta == pytest.approx(0.01, rel=2e-3)
 
 
+def make_geometric(ratio: Fraction, end: int | None) -> IntegerLaw:
+    """Return geometric noise, on -end..end unless end is None."""
+    if end is None:
+        return IntegerLaw(0, [1], 1, ratio)
+    weights = [ratio ** abs(eta) for eta in range(-end, end + 1)]
+    return IntegerLaw(-end, Distribution(weights))
+
+
 def make_gaussian(variance: int, query: JointQuery) -> JointNoise:
     """Return a histogram with discrete Gaussian noise."""
     radius, law = discrete_gaussian(Fraction(variance))
@@ -222,16 +232,16 @@ def test_a_design_for_two_runs_is_taken_as_it_is_for_two_bins() -> None:
     assert 0.5 < scales["rows-anywhere"] < 1
 
 
-def test_geometric_noise_is_audited_exactly_for_ten_moved_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize("end", [None, 8])
+def test_noise_is_audited_exactly_for_ten_moved_rows(end: int | None) -> None:
     """Moving 5 rows from 5 bins to 5 others is the worst move, by an own convolution."""
-    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
     query = JointQuery("row-per-bin", "replace", 5)
-    noise = IntegerLaw(0, [1], 1, Fraction(4, 5))
-    bound = _Budget(query, Fraction(1), Fraction("0.01")).bound_delta(noise, on_grid=False)
-    exact = convolve(list_masses(noise, 150), (1,) * 10, 1)
-    assert float(bound) == pytest.approx(exact, rel=1e-9)
+    noise = make_geometric(Fraction(4, 5), end)
+    mechanism = JointNoise(query, noise)
+    assert not mechanism.needs_grid
+    masses = list_masses(noise, end or 150)
+    exact = max(convolve(masses, (1,) * count, 1) for count in range(1, 11))
+    assert wb.audit(mechanism, 1).dp_delta.upper == pytest.approx(exact, rel=1e-9)
 
 
 def test_geometric_noise_of_twelve_moved_rows_is_found_without_a_grid(
@@ -269,16 +279,73 @@ def test_pure_noise_replaces_geometric_noise_that_is_too_large(
     assert "1000 units" in search.refusals["geometric"]
 
 
-def test_truncated_noise_is_audited_exactly_if_the_grid_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("release", "neighbours"), RELATIONS)
+@pytest.mark.parametrize("end", [None, 9])
+def test_an_estimate_of_geometric_noise_is_delta_by_an_own_convolution(
+    release: str, neighbours: str, end: int | None
 ) -> None:
-    query = JointQuery("row-per-bin", "replace", 5)
-    weights = [Fraction(4, 5) ** abs(eta) for eta in range(-8, 9)]
-    noise = IntegerLaw(-8, Distribution(weights))
-    monkeypatch.setattr(joint_bound, "MAX_WORK_UNITS", 1000)
-    bound = _Budget(query, Fraction(1), Fraction("0.01")).bound_delta(noise, on_grid=False)
-    exact = max(convolve(list_masses(noise, 8), (1,) * count, 1) for count in range(1, 11))
-    assert float(bound) == pytest.approx(exact, rel=1e-9)
+    query = JointQuery(release, neighbours, 2)
+    noise = make_geometric(Fraction(4, 5), end)
+    estimator = DeltaEstimator(FloatLaw.from_law(noise), [1, 2], 1e-9, math.log(1.25))
+    masses = list_masses(noise, end or 250)
+    for epsilon in (0.3, 0.5):
+        vectors = list_maximal_vectors(query)
+        estimate = max(estimator.delta_at(vector, epsilon) for vector in vectors)
+        moves = list_moves(release, neighbours, 2)
+        exact = max(convolve(masses, move, epsilon) for move in moves)
+        assert estimate == pytest.approx(exact, rel=1e-9)
+
+
+def test_an_estimate_of_noise_with_periodic_tails_is_close_to_delta() -> None:
+    """The law f^(1/2) of a staircase has the tails of the rooted weights."""
+    noise = IntegerLaw(-3, [9, 16, 64, 64, 64, 16, 9], 2, Fraction(1, 4))
+    rooted = IntegerLaw(-3, [3, 4, 8, 8, 8, 4, 3], 2, Fraction(1, 2))
+    estimator = DeltaEstimator(FloatLaw.from_law(noise, 0.5), [1, 2, -2], 1e-3)
+    masses = list_masses(rooted, 120)
+    for move in [(1,), (1, 1), (-2, 1), (1, 1, 2)]:
+        exact = convolve(masses, move, 0.4)
+        vector = tuple(sorted(move))
+        assert (1 - 1e-9) * exact <= estimator.delta_at(vector, 0.4) <= 1.01 * exact
+
+
+def test_a_search_for_forty_rows_ends() -> None:
+    query = JointQuery("row-per-bin", rows=40)
+    search = search_noise_candidates(query, 3, "1e-5")
+    assert [candidate.name for candidate in search.candidates] == [
+        "geometric",
+        "truncated geometric",
+    ]
+    assert search.candidates[0].variance < 13**2
+    assert "units of work" in search.refusals["discrete Gaussian"]
+
+
+def test_noise_with_long_weights_has_a_certificate_that_both_checkers_prove(
+    tmp_path: Path,
+) -> None:
+    """An exact proof would be too long to be checked, so the proof is one on the grid."""
+    query = JointQuery("row-per-bin", "replace", 8)
+    mechanism = JointNoise(query, make_geometric(Fraction(2**24 // 17 * 16 + 1, 2**24), 140))
+    assert mechanism.needs_grid
+    path = tmp_path / "truncated.json"
+    wb.certify(mechanism, "dp", 1, delta="0.01").save(path)
+    assert decide_by_both(path) == ("proven", "proven")
+
+
+@pytest.mark.parametrize("limited_search", ["_fit_truncated_geometric", "_fit_geometric"])
+def test_a_search_ends_at_its_deadline_with_the_candidates_so_far(
+    limited_search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(_: _Budget) -> NoiseCandidate:
+        while True:
+            check_time_limit()
+
+    monkeypatch.setattr(histogram, limited_search, wait)
+    query = JointQuery("row-per-bin", rows=2)
+    search = search_noise_candidates(query, 1, "0.01", seconds=0.3)
+    assert [candidate.name for candidate in search.candidates] == ["geometric"]
+    is_pure = search.candidates[0].certificate.claim.values["delta"] == 0
+    assert is_pure == (limited_search == "_fit_geometric")
+    assert search.refusals["discrete Gaussian"] == "The time limit of 0.3 s was reached."
 
 
 def test_geometric_noise_is_not_advised_in_place_of_itself(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from statistics import NormalDist
@@ -10,21 +11,24 @@ from statistics import NormalDist
 import pytest
 
 import workbench as wb
+from workbench.exact.numbers import Real
 from workbench.publishing.sensitivity import PersonRows
 from workbench.publishing.usual_noise import (
     ANALYTIC_GAUSSIAN,
     CLASSIC_GAUSSIAN,
     LAPLACE,
+    PublishedVector,
     list_usual_noise,
     measure_histogram,
+    measure_number,
     measure_sum_and_count,
 )
 from workbench.questions.joint_query import JointQuery
 
 
-def find_error(name: str, *args: object, **options: object) -> float:
+def find_error(name: str, vector: PublishedVector, epsilon: Real, delta: Real = 0) -> float:
     """Return the error of one kind of usual noise."""
-    noise = list_usual_noise(*args, **options)  # type: ignore[arg-type]
+    noise = list_usual_noise(vector, epsilon, delta)
     return next(kind.rmse for kind in noise if kind.name == name)
 
 
@@ -58,19 +62,17 @@ def test_the_norms_of_sum_and_count_are_those_of_all_moves(neighbours: str, rows
 
 
 @pytest.mark.parametrize(
-    ("statistic", "person", "options", "error"),
+    ("vector", "error"),
     [
         # Laplace noise of scale Δ/ε has the standard deviation √2 Δ/ε. Here ε = 1/2.
-        ("count", PersonRows(rows=3), {}, math.sqrt(2) * 6),
-        ("sum", PersonRows(), {"low": 18, "high": 95}, math.sqrt(2) * 190),
-        ("sum", PersonRows("replace"), {"low": 18, "high": 95}, math.sqrt(2) * 154),
-        ("histogram", PersonRows("replace", 3), {}, math.sqrt(2) * 12),
+        (measure_number("count", PersonRows(rows=3)), math.sqrt(2) * 6),
+        (measure_number("sum", PersonRows(), 18, 95), math.sqrt(2) * 190),
+        (measure_number("sum", PersonRows("replace"), 18, 95), math.sqrt(2) * 154),
+        (measure_histogram(PersonRows("replace", 3), one_row_per_bin=False), math.sqrt(2) * 12),
     ],
 )
-def test_laplace_noise_has_the_scale_of_the_l1_norm(
-    statistic: str, person: PersonRows, options: dict[str, int], error: float
-) -> None:
-    (noise,) = list_usual_noise(statistic, person, "0.5", **options)  # type: ignore[arg-type]
+def test_laplace_noise_has_the_scale_of_the_l1_norm(vector: PublishedVector, error: float) -> None:
+    (noise,) = list_usual_noise(vector, "0.5")
     assert noise.name == LAPLACE
     assert noise.is_pure
     assert noise.rmse == pytest.approx(error, rel=1e-15)
@@ -78,51 +80,49 @@ def test_laplace_noise_has_the_scale_of_the_l1_norm(
 
 def test_the_mean_of_2000_values_has_the_known_errors() -> None:
     """n = 2000, [18, 95], ε = 1: .0385 √2 = .0544, for public n and, at μ = 1/2, private n."""
-    options = {"low": 18, "high": 95}
-    person = PersonRows("replace")
-    public = find_error(LAPLACE, "mean", person, 1, public_rows=2000, **options)
-    assert public == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
-    private = find_error(LAPLACE, "mean", PersonRows(), 1, expected_rows=2000, **options)
-    assert private == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
+    public = measure_number("mean", PersonRows("replace"), 18, 95, 2000)
+    assert find_error(LAPLACE, public, 1) == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
+    private = measure_sum_and_count(PersonRows(), 18, 95, 2000)
+    assert find_error(LAPLACE, private, 1) == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
     # At μ = 0 the noise of the number of rows counts as much as that of the sum.
-    worst = find_error(
-        LAPLACE, "mean", PersonRows(), 1, expected_rows=2000, relative_mean=0, **options
-    )
-    assert worst == pytest.approx(0.077, rel=1e-12)
+    worst = measure_sum_and_count(PersonRows(), 18, 95, 2000, relative_mean=0)
+    assert find_error(LAPLACE, worst, 1) == pytest.approx(0.077, rel=1e-12)
 
 
 def test_the_classic_gaussian_has_its_printed_scale() -> None:
     """ε = 1/2, δ = 1.25 e^-8: √(2 · 8)/ε = 8. Three bins of one row have Δ2 = √3."""
     delta = Fraction(1.25 * math.exp(-8))
-    person = PersonRows(rows=3)
-    error = find_error(CLASSIC_GAUSSIAN, "histogram", person, "0.5", delta, one_row_per_bin=True)
+    vector = measure_histogram(PersonRows(rows=3), one_row_per_bin=True)
+    error = find_error(CLASSIC_GAUSSIAN, vector, "0.5", delta)
     assert error == pytest.approx(8 * math.sqrt(3), rel=1e-12)
 
 
 def test_the_analytic_gaussian_meets_its_condition_with_equality() -> None:
     """Φ(Δ/2σ - εσ/Δ) - e^ε Φ(-Δ/2σ - εσ/Δ) = δ (Balle and Wang 2018, Theorem 8)."""
-    sigma = find_error(ANALYTIC_GAUSSIAN, "count", PersonRows(rows=2), 1, "0.01")
+    vector = measure_number("count", PersonRows(rows=2))
+    sigma = find_error(ANALYTIC_GAUSSIAN, vector, 1, "0.01")
     cdf = NormalDist().cdf
     delta = cdf(1 / sigma - sigma / 2) - math.e * cdf(-1 / sigma - sigma / 2)
     assert delta == pytest.approx(0.01, rel=1e-9)
 
 
 def test_the_classic_gaussian_is_listed_only_where_it_is_proven() -> None:
-    names = [noise.name for noise in list_usual_noise("count", PersonRows(), 1, "1e-5")]
-    assert sorted(names) == [LAPLACE, ANALYTIC_GAUSSIAN]
-    listed = list_usual_noise("count", PersonRows(), "0.9", "1e-5")
-    assert [noise.name for noise in listed] == [LAPLACE, ANALYTIC_GAUSSIAN, CLASSIC_GAUSSIAN]
+    vector = measure_number("count", PersonRows())
+    names = [noise.name for noise in list_usual_noise(vector, 1, "1e-5")]
+    assert names == [LAPLACE, ANALYTIC_GAUSSIAN]
+    names = [noise.name for noise in list_usual_noise(vector, "0.9", "1e-5")]
+    assert names == [LAPLACE, ANALYTIC_GAUSSIAN, CLASSIC_GAUSSIAN]
 
 
 @pytest.mark.parametrize(
-    ("statistic", "options", "message"),
+    ("measure", "message"),
     [
-        ("mean", {"low": 0, "high": 1}, "low, high and expected_rows must be given"),
-        ("median", {}, "statistic must be one of"),
-        ("mean", {"low": 0, "high": 1, "public_rows": 9}, "public_rows must be left out"),
-        ("mean", {"low": 1, "high": 1, "expected_rows": 9}, "high must be above"),
+        (lambda: measure_number("mean", PersonRows("replace"), 0, 1), "public_rows must be given"),
+        (lambda: measure_number("mean", PersonRows(), 0, 1, 9), "public_rows must be left out"),
+        (lambda: measure_number("histogram", PersonRows()), "statistic must be count, sum or mean"),
+        (lambda: measure_sum_and_count(PersonRows(), 1, 1, 9), "high must be above"),
     ],
 )
-def test_wrong_arguments_are_refused(statistic: str, options: dict[str, int], message: str) -> None:
+def test_wrong_arguments_are_refused(measure: Callable[[], object], message: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=message):
-        list_usual_noise(statistic, PersonRows(), 1, **options)  # type: ignore[arg-type]
+        measure()
