@@ -59,6 +59,7 @@ _MODULE_BY_NAME = {
     "measurement": "workbench.privacy.opendp",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",
+    "publish": "workbench.publishing.api",
     "recommend": "workbench.recommendation.recommend",
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",

@@ -43,6 +43,7 @@ from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
 from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
+from workbench.publishing.api import publish as publish
 from workbench.questions.finite_query import FiniteQuery as FiniteQuery
 from workbench.questions.labels import Labels as Labels
 from workbench.questions.modulo_noise import ModuloNoise as ModuloNoise
@@ -55,7 +56,7 @@ from workbench.sweeps.run import sweep as sweep
 from workbench.questions.unbounded_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotApplicable', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'denoise', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotApplicable', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'denoise', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'publish', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(

@@ -278,8 +278,10 @@ def _entry_parameters(
     if entry.get("json", True):
         options["json"] = {}
     parameters = []
+    # An entry like another one may lack some of its options.
+    missing_options = {*without, *entry.get("without", ())}
     for option, about in options.items():
-        if option not in without:
+        if option not in missing_options:
             parameters.append(_make_parameter(option, about or shared_options[option], metavars))
     return parameters
 

@@ -37,9 +37,9 @@ from workbench.exact.arrays import Flags, Vector
 from workbench.exact.numbers import parse_rational
 
 # Programs write these texts for missing values.
-_MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
+MISSING_TEXTS = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
 # A first row with one of these texts may be a row of data. Marks such as "#" are stripped before.
-_ODD_VALUES = _MISSING | frozenset(
+_ODD_VALUES = MISSING_TEXTS | frozenset(
     ("n/d", "n.d.", "nd", "nv", "nat", "div/0", "unknown", "true", "false")
 )
 # A text that begins with a number, such as "31 kg" or "<5", but not with an ordinal: "2nd visit".
@@ -75,7 +75,7 @@ def _parse_exact_cell(cell: str) -> int | Fraction | None:
 def _could_be_value(cell: str) -> bool:
     """Return whether a cell may be a value: a number, a missing value, or a text of no letters."""
     text = cell.strip()
-    return is_number(text) or text.lower() in _MISSING or not any(map(str.isalpha, text))
+    return is_number(text) or text.lower() in MISSING_TEXTS or not any(map(str.isalpha, text))
 
 
 def _could_be_odd_value(cell: str) -> bool:

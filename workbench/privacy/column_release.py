@@ -578,14 +578,14 @@ def count_max_rows_per_person(person: CsvColumn) -> int:
     Raises:
         InvalidRequest: A cell is empty.
     """
-    names = [_normalise_name(cell) for cell in person.cells]
+    names = [normalise_person_name(cell) for cell in person.cells]
     if "" in names:
         place = person.table.describe_row(names.index(""))
         raise InvalidRequest(f"{place} must say whose row it is. Got an empty cell.")
     return max(Counter(names).values())
 
 
-def _normalise_name(cell: str) -> str:
+def normalise_person_name(cell: str) -> str:
     """Return a name in one spelling.
 
     Letters become lower case. Spaces and invisible characters are removed. A number gets its

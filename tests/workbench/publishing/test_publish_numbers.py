@@ -1,0 +1,120 @@
+"""Test counts, sums and means of a private table: their values, errors, budgets and certificates."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.data.private_table import read_private_table
+from workbench.errors import InvalidRequest
+from workbench.publishing.request import StatisticOptions
+from workbench.publishing.statistic import compute_answer
+
+ROOT = Path(__file__).parents[3]
+CHECKER = ROOT / "tools" / "check_certificate.py"
+PEOPLE = {
+    "age": [20, 30, 40, 99],
+    "smoker": ["yes", "no", " Yes ", "no"],
+    "patient": ["a", "a", "b", "c"],
+}
+# ε at which the noise is 0 but for a probability below 1e-80, so that values can be compared.
+NO_NOISE = 200
+
+
+def test_a_count_without_noise_is_the_number_of_rows_that_match() -> None:
+    release = wb.publish.count(PEOPLE, where="smoker=yes", epsilon=NO_NOISE)
+    assert release.value == 2
+
+
+def test_a_sum_clips_its_values_to_the_range() -> None:
+    statistic = StatisticOptions(column="age", range="18..95").read("sum")
+    assert compute_answer(statistic, read_private_table(PEOPLE), None).values == [185]
+
+
+def test_a_person_counts_with_at_most_k_rows() -> None:
+    options = {"person": "patient", "rows_per_person": 1}
+    assert wb.publish.count(PEOPLE, epsilon=NO_NOISE, **options).value == 3
+
+
+def test_the_rows_with_the_least_values_of_a_person_count() -> None:
+    options = StatisticOptions(column="age", range="18..95", person="patient", rows_per_person=1)
+    answer = compute_answer(options.read("sum"), read_private_table(PEOPLE), None)
+    assert answer.values == [20 + 40 + 95]
+
+
+def test_the_error_of_a_count_is_that_of_geometric_noise() -> None:
+    """Source: the spec of publishing. Geometric, ε = .5: RMSE 2.7992, w = 6."""
+    release = wb.publish.count("no.csv", epsilon="0.5", dry_run=True)
+    assert (round(release.rmse, 4), release.width) == (2.7992, 6)
+
+
+def test_the_error_of_a_mean_with_public_n_is_that_of_the_best_noise() -> None:
+    """Source: the spec of publishing. n = 2000, [18, 95], ε = 1: .0369414 absolute."""
+    release = wb.publish.mean(
+        "no.csv", "age", range="18..95", rows=2000, epsilon=1, loss="absolute", dry_run=True
+    )
+    error = release.certificate.mechanism.loss("absolute")
+    assert round(float(error), 7) == 0.0369414
+
+
+def test_the_error_of_a_mean_with_private_n_is_half_the_variance_of_laplace() -> None:
+    """Source: the spec of publishing. n = 2000, [18, 95], ε = 1, μ = 1/2: .0385."""
+    values = [18, 95] * 1000
+    release = wb.publish.mean(values, range="18..95", epsilon=1)
+    assert release.rmse == pytest.approx(0.0385, rel=0.01)
+
+
+@pytest.mark.parametrize(("epsilon", "right"), [("0.5", 63), (1, 74)])
+def test_the_guarantee_names_the_guesses_of_the_spec(epsilon: object, right: int) -> None:
+    release = wb.publish.count("no.csv", epsilon=epsilon, dry_run=True)
+    assert f"at most {right} of 100 cases" in release.guarantee[1]
+
+
+def test_max_rmse_gives_the_least_epsilon_with_four_digits() -> None:
+    release = wb.publish.count("no.csv", max_rmse=3, dry_run=True)
+    below = release.epsilon - Fraction(1, 10_000)
+    other = wb.publish.count("no.csv", epsilon=below, dry_run=True)
+    assert release.rmse <= 3 < other.rmse
+
+
+def test_a_mean_with_public_n_refuses_another_number_of_rows() -> None:
+    with pytest.raises(InvalidRequest, match="rows must be the number of rows of the data"):
+        wb.publish.mean(PEOPLE, "age", range="18..95", rows=5, epsilon=1)
+
+
+def test_a_public_number_of_rows_is_refused_if_persons_are_added() -> None:
+    with pytest.raises(InvalidRequest, match="rows must be left out if persons are added"):
+        wb.publish.count(PEOPLE, rows=4, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("count", {"where": "smoker=yes"}),
+        ("sum", {"column": "age", "range": "18..95"}),
+        ("mean", {"column": "age", "range": "18..95"}),
+        ("mean", {"column": "age", "range": "18..95", "rows": 4}),
+    ],
+)
+def test_both_checkers_prove_the_certificate(
+    kind: str, options: dict[str, object], tmp_path: Path
+) -> None:
+    release = getattr(wb.publish, kind)(PEOPLE, epsilon=1, **options)
+    path = tmp_path / "release.json"
+    release.save(path)
+    assert wb.check(path).holds()
+    command = [sys.executable, str(CHECKER), str(path)]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def test_a_release_is_json_without_private_numbers() -> None:
+    release = wb.publish.count(PEOPLE, where="smoker=yes", epsilon=1)
+    record = json.loads(release.to_json())
+    assert record["statistic"] == "count where smoker=yes"
+    assert "rows that count" not in release.to_json()

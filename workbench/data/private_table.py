@@ -1,0 +1,305 @@
+"""Read the private table of a release from a CSV file or from objects of Python.
+
+An error about a cell names the option and the column, and says what to do. It shows neither the
+cell nor its row, because an error message is published more easily than meant. The line of the cell
+is in `PrivateCellError.detail`, which belongs into a private report for the owner of the data.
+
+Rules for cells:
+
+    missing      a blank cell, a text such as NA or null, NaN, None, pandas.NA
+    number       a decimal such as 12, -0.5 or 1e3. A float is the decimal that it shows
+    category     a text without the blanks around it. Upper and lower case are equal. 2 and 2.0 are
+                 equal, but 02 is another text
+
+The names of columns are in the first row of a CSV file. A blank line in the file is an error unless
+it is at the end.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.data.csv_column import MISSING_TEXTS
+from workbench.data.tables import is_number, read_rows
+from workbench.errors import CorruptFile, InvalidRequest, must
+from workbench.exact.numbers import parse_rational
+
+# A decimal without zeros in front. Other texts of digits, such as 007, are names.
+_PLAIN_DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
+_MISSING_TYPES = ("NAType", "NaTType")  # Types of pandas.NA and pandas.NaT.
+
+
+class PrivateCellError(InvalidRequest):
+    """A private cell, row or line of the data is wrong. The message does not show it.
+
+    Attributes:
+        detail: A private sentence that shows the place.
+    """
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+def make_category_key(value: Any) -> Hashable:
+    """Return a key that is equal for all spellings of one category.
+
+    Args:
+        value: A text, a number or a boolean that is not missing.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return str(value).casefold()
+    if isinstance(value, (Number, np.number)):
+        number = parse_rational(value)
+        if number is not None:
+            return number
+    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    if _PLAIN_DECIMAL.fullmatch(text) and text.isascii():
+        return parse_rational(text)
+    return text
+
+
+def parse_number(value: Any) -> Fraction | None:
+    """Return the number of a cell, or None. A text such as 1/2 may be a date and is no number.
+
+    Args:
+        value: The cell.
+    """
+    if isinstance(value, str) and "/" in value:
+        return None
+    return parse_rational(value)
+
+
+def is_missing_cell(cell: Any) -> bool:
+    """Return whether a cell that is no text is missing.
+
+    Args:
+        cell: The cell.
+    """
+    if cell is None or type(cell).__name__ in _MISSING_TYPES:
+        return True
+    return isinstance(cell, (float, Decimal, np.floating)) and bool(cell != cell)
+
+
+@dataclass(frozen=True)
+class PrivateColumn:
+    """A column of the private table.
+
+    Attributes:
+        name: Name of the column, as the user gave it.
+        cells: The cells, as the file or the object has them.
+        places: Private description of the place of each row. Empty: the rows are counted from 1.
+    """
+
+    name: str
+    cells: Sequence[Any]
+    places: Sequence[str] = ()
+
+    def refuse_cell(self, row: int, rule: str) -> None:
+        """Raise PrivateCellError for a cell, without showing it.
+
+        Args:
+            row: Number of the row, counted from 0.
+            rule: What the cells must be, and what to do.
+        """
+        place = f"row {row + 1}"
+        if self.places:
+            place = self.places[row]
+        raise PrivateCellError(
+            f"Every cell of column {self.name} that is used must be {rule}. At least one is not.",
+            f"{place}, column {self.name}: {str(self.cells[row])[:60]!r} is not {rule}.",
+        )
+
+    def list_numbers(self) -> list[Fraction | None]:
+        """List the cells as exact numbers, None for a missing cell.
+
+        A cell that is no number is an error.
+
+        Raises:
+            PrivateCellError: A cell is neither missing nor a number.
+        """
+        numbers: list[Fraction | None] = []
+        for row, cell in enumerate(self.cells):
+            number = parse_number(cell)
+            is_missing = is_missing_cell(cell)
+            if isinstance(cell, str):
+                is_missing = cell.strip().casefold() in ("", *MISSING_TEXTS)
+            if number is None and not is_missing:
+                self.refuse_cell(
+                    row,
+                    "a finite number such as 1234.5 (without units, thousands separators or "
+                    "decimal commas), or empty",
+                )
+            numbers.append(number)
+        return numbers
+
+    def list_categories(self, listed: Collection[Hashable] = ()) -> list[Hashable | None]:
+        """List the keys of the cells by `make_category_key`, None for a missing cell.
+
+        Args:
+            listed: Keys that are categories even if their text, such as "none", may mean a missing
+                value.
+        """
+        keys: list[Hashable | None] = []
+        for cell in self.cells:
+            key = None
+            if not is_missing_cell(cell):
+                key = make_category_key(cell)
+            if key not in listed and (key == "" or key in MISSING_TEXTS):
+                key = None
+            keys.append(key)
+        return keys
+
+
+@dataclass(frozen=True)
+class PrivateTable:
+    """The private table of a release.
+
+    Attributes:
+        title: Name of the file, or what the table is.
+        names: Name of each column. Empty texts for a file without a header.
+        columns: Cells of each column.
+        row_count: Number of rows, which may be private.
+        places: Private description of the place of each row, or empty.
+    """
+
+    title: str
+    names: Sequence[str]
+    columns: Sequence[Sequence[Any]]
+    row_count: int
+    places: Sequence[str] = ()
+
+    def select_column(self, name: str | None, option: str) -> PrivateColumn:
+        """Return the column with a name or a number.
+
+        Args:
+            name: Name of the column, or its number from 1 as text. None: the only column.
+            option: Name of the option, for errors.
+
+        Raises:
+            InvalidRequest: There is no such column, or several columns have the name.
+        """
+        width = len(self.columns)
+        if name is None:
+            if width != 1:
+                must(option, f"given for {self.title}, which has {width} columns", "none")
+            return PrivateColumn("1", self.columns[0], self.places)
+        text = str(name).strip()
+        matches = [position for position, title in enumerate(self.names) if title == text]
+        is_position = text.isascii() and text.isdecimal() and len(text) < 10
+        if not matches and is_position and 1 <= int(text) <= width:
+            matches = [int(text) - 1]
+        if len(matches) == 1:
+            return PrivateColumn(text, self.columns[matches[0]], self.places)
+        if matches:
+            numbers = " or ".join(str(position + 1) for position in matches)
+            must(option, f"{numbers}, as several columns have the name {text}", repr(name))
+        near = difflib.get_close_matches(text, [title for title in self.names if title], 1)
+        folded = [title for title in self.names if title.casefold() == text.casefold()]
+        hint = ""
+        if folded or near:
+            hint = f", such as {(folded or near)[0]}"
+        rule = f"a column of {self.title}{hint}, by its name or its number from 1 to {width}"
+        return must(option, rule, repr(name))
+
+
+def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable:
+    """Read a private table.
+
+    Args:
+        data: Path of a UTF-8 CSV file; or a pandas or polars DataFrame or Series; or a mapping from
+            names to lists of equal length; or a list, which is the only column.
+        header: Whether the first row of a file has the names of the columns. Default: yes, but a
+            first row in which every cell may be a value is refused.
+
+    Raises:
+        InvalidRequest: The file cannot be read, or the object is no table.
+        PrivateCellError: The file is no CSV.
+    """
+    if isinstance(data, (str, Path)):
+        return _read_csv(data, header)
+    title = f"the {type(data).__name__}"
+    if isinstance(data, Mapping):
+        names = [*data]
+        columns = [_list_cells(data[name], str(name)) for name in names]
+    elif hasattr(data, "iloc") and hasattr(data, "columns"):
+        names = [*data.columns]
+        columns = [_list_cells(data.iloc[:, k], str(name)) for k, name in enumerate(names)]
+    elif hasattr(data, "columns"):
+        names = [*data.columns]
+        columns = [_list_cells(data[name], str(name)) for name in names]
+    else:
+        names = [getattr(data, "name", None) or ""]
+        columns = [_list_cells(data, "1")]
+    heights = {len(column) for column in columns}
+    if len(heights) != 1:
+        must("data", "a table with at least one column, and columns of equal length", title)
+    return PrivateTable(title, [str(name).strip() for name in names], columns, heights.pop())
+
+
+def _list_cells(values: Any, name: str) -> list[Any]:
+    """List the cells of a column of an object. Raises InvalidRequest."""
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+        must(f"column {name}", "a list, an array or a Series", type(values).__name__)
+    if getattr(values, "ndim", 1) != 1:
+        must(f"column {name}", "one-dimensional", f"{values.ndim} dimensions")
+    if isinstance(values, np.ma.MaskedArray):
+        cells: list[Any] = values.tolist()  # A masked cell becomes None.
+        return cells
+    return [*values]
+
+
+def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
+    """Read a CSV file. Raises InvalidRequest, PrivateCellError."""
+    title = Path(path).name
+    try:
+        rows, lines = read_rows(path, "data")
+    except CorruptFile as error:
+        raise PrivateCellError(
+            "data must be a CSV file in UTF-8 with commas between the cells, without line breaks "
+            f"or stray quotes in cells, and not too large. Got {title}.",
+            str(error),
+        ) from None
+    if not rows:
+        must("data", "a CSV file with a header", f"{title}, which is empty")
+    width = max(len(rows[0]), 1)
+    for row, line in zip(rows, lines, strict=True):
+        # In a file of one column, a blank line and a missing value look alike. A blank line at the
+        # end is no row. Blank lines elsewhere are refused, so that no row changes the meaning of
+        # another one.
+        is_blank_line = width == 1 and row != [""] and not "".join(row).strip()
+        if len(row) != width or is_blank_line:
+            raise PrivateCellError(
+                f"data must have the same number of cells, {width}, in every line, and no blank "
+                f"line. Got {title}, in which at least one line differs.",
+                f"line {line} of {title} has {len(row)} cells.",
+            )
+    could_be_values = [not any(map(str.isalpha, cell)) or is_number(cell) for cell in rows[0]]
+    if header is None and all(could_be_values):
+        must(
+            "data",
+            "a CSV file whose first row has the names of the columns, or given with --header or "
+            "--no-header",
+            f"{title}, in whose first row every cell may be a value",
+        )
+    names = [""] * width
+    body = rows
+    first_row = 0
+    if header is not False:
+        names = [cell.strip() for cell in rows[0]]
+        body = rows[1:]
+        first_row = 1
+    columns = [[row[position] for row in body] for position in range(width)]
+    places = [f"line {line}" for line in lines[first_row:]]
+    return PrivateTable(title, names, columns, len(body), places)

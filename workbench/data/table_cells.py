@@ -1,0 +1,255 @@
+"""Read which rows of a table a statistic counts: conditions, listed values and bins.
+
+    condition   "smoker=yes", "age>=65": COLUMN, a relation (= != < <= > >=) and a value
+    values      "north,south,coast,other": the categories of a histogram
+    bins        "0..100:10": bins of width 10; or the edges "0,18,65,120". A bin contains its lower
+                edge, and the last bin also its upper edge
+
+If "other" is listed, values that are not listed are counted there. All of this is given by the user
+and never read from the data.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from workbench.data.intervals import read_range
+from workbench.data.plain import read_list
+from workbench.data.private_table import PrivateColumn, PrivateTable, make_category_key
+from workbench.errors import must
+from workbench.exact.numbers import read_number, read_positive
+from workbench.io.files import format_fraction
+
+OTHER = "other"  # Values that are not listed are counted in this cell, if it is listed.
+UNLISTED = -1  # Position of a value that belongs to no cell.
+MAX_CELLS = 100_000  # More values or bins are refused.
+_CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_CONDITION_RULE = "COLUMN=VALUE, or with !=, <, <=, > or >=, such as smoker=yes"
+_COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "<": lambda number, bound: number < bound,
+    "<=": lambda number, bound: number <= bound,
+    ">": lambda number, bound: number > bound,
+    ">=": lambda number, bound: number >= bound,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that rows satisfy or not. A missing value satisfies no condition.
+
+    Attributes:
+        column: Name or number of the column.
+        relation: One of = != < <= > >=.
+        value: The value as text.
+    """
+
+    column: str
+    relation: str
+    value: str
+
+    def list_matches(self, table: PrivateTable) -> list[bool]:
+        """List whether each row satisfies the condition.
+
+        Args:
+            table: The table.
+
+        Raises:
+            InvalidRequest: The table does not have the column.
+            PrivateCellError: An order is asked for, and a cell is no number.
+        """
+        column = table.select_column(self.column, "column of where")
+        if self.relation in _COMPARISONS:
+            holds = _COMPARISONS[self.relation]
+            bound = read_number(self.value, "where")
+            return [number is not None and holds(number, bound) for number in column.list_numbers()]
+        wanted = make_category_key(self.value)
+        is_equal = self.relation == "="
+        keys = column.list_categories({wanted})
+        return [key is not None and (key == wanted) is is_equal for key in keys]
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.relation}{self.value}"
+
+
+def read_conditions(value: Any) -> tuple[Condition, ...]:
+    """Read conditions, all of which a row must satisfy.
+
+    Args:
+        value: A text, a list of texts, or None for no condition.
+
+    Raises:
+        InvalidRequest: A text is no condition.
+    """
+    if value is None:
+        return ()
+    texts = [value]
+    if not isinstance(value, str):
+        texts = read_list(value, "where", "a list of conditions")
+    conditions = []
+    for text in texts:
+        match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
+        if match is None or not match[3]:
+            must("where", _CONDITION_RULE, repr(text))
+        relation = match[2].replace("==", "=")
+        if relation in _COMPARISONS:
+            read_number(match[3], "value of where")
+        conditions.append(Condition(match[1], relation, match[3]))
+    return tuple(conditions)
+
+
+@dataclass(frozen=True)
+class CellList:
+    """The cells of one column of a histogram: categories or bins.
+
+    Attributes:
+        labels: Name of each cell.
+        keys: Key of each category. Empty for bins.
+        edges: Edges of the bins. Empty for categories.
+        other: Position of the cell for values that are not listed. None if there is none.
+    """
+
+    labels: tuple[str, ...]
+    keys: tuple[Hashable, ...] = ()
+    edges: tuple[Fraction, ...] = ()
+    other: int | None = None
+
+    def locate_rows(self, column: PrivateColumn) -> list[int | None]:
+        """Locate the cell of each row.
+
+        Args:
+            column: The column.
+
+        Returns:
+            The position of the cell, UNLISTED, or None for a missing value.
+
+        Raises:
+            PrivateCellError: A cell of the column is no number, and the histogram has bins.
+        """
+        unlisted = UNLISTED if self.other is None else self.other
+        if self.edges:
+            return [self._locate_number(number, unlisted) for number in column.list_numbers()]
+        positions = {key: position for position, key in enumerate(self.keys)}
+        keys = column.list_categories(positions)
+        return [None if key is None else positions.get(key, unlisted) for key in keys]
+
+    def _locate_number(self, number: Fraction | None, unlisted: int) -> int | None:
+        """Return the position of the bin of a number."""
+        if number is None:
+            return None
+        if not self.edges[0] <= number <= self.edges[-1]:
+            return unlisted
+        return min(bisect_right(self.edges, number), len(self.edges) - 1) - 1
+
+
+def read_values(value: Any) -> CellList:
+    """Read the categories of a histogram.
+
+    Args:
+        value: A text with commas, in which a value with a comma is quoted; or a list.
+
+    Raises:
+        InvalidRequest: There is no value, a value is blank, or two values are equal.
+    """
+    entries = value
+    if isinstance(value, str):
+        entries = next(csv.reader([value], skipinitialspace=True), [])
+    else:
+        entries = read_list(value, "values", "a list of values")
+    labels = tuple(str(entry).strip() for entry in entries)
+    if not labels or not all(labels):
+        must("values", "a list of values that are not blank, such as north,south,other", value)
+    keys = tuple(make_category_key(entry) for entry in entries)
+    seen: set[Hashable] = set()
+    for key, label in zip(keys, labels, strict=True):
+        if key in seen:
+            must("values", "all different (case and blanks do not count)", f"{label} twice")
+        seen.add(key)
+    _check_cell_count(len(labels), "values")
+    other = None
+    if OTHER in keys:
+        other = keys.index(OTHER)
+    return CellList(labels, keys, other=other)
+
+
+def read_bin_list(value: Any) -> CellList:
+    """Read the bins of a histogram.
+
+    Args:
+        value: "LOW..HIGH:WIDTH", or a list of increasing edges as text or in a list. At the end of
+            a text, ",other" adds a cell for numbers outside the bins.
+
+    Raises:
+        InvalidRequest: The width does not divide the range, or the edges do not increase.
+    """
+    rule = "LOW..HIGH:WIDTH such as 0..100:10, or increasing edges such as 0,18,65,120"
+    text = value
+    has_other = False
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(",")]
+        if len(parts) > 1 and parts[-1].casefold() == OTHER:
+            has_other = True
+            parts.pop()
+        text = ",".join(parts)
+    if isinstance(text, str) and ".." in text:
+        range_text, _, width_text = text.partition(":")
+        if not width_text:
+            must("bins", rule, repr(value))
+        low, high = read_range(range_text, "bins")
+        width = read_positive(width_text, "width of bins")
+        _check_cell_count((high - low) / width, "bins")
+        if (high - low) % width:
+            must("bins", f"of a width that divides {format_fraction(high - low)}", repr(value))
+        count = int((high - low) / width)
+        edges = tuple(low + k * width for k in range(count + 1))
+    else:
+        entries = text.split(",") if isinstance(text, str) else read_list(text, "bins", rule)
+        edges = tuple(read_number(entry, "bins", rule) for entry in entries)
+        if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
+            must("bins", rule, repr(value))
+        _check_cell_count(len(edges) - 1, "bins")
+    labels = [f"{_format(low)} to under {_format(high)}" for low, high in pairwise(edges)]
+    labels[-1] = f"{_format(edges[-2])} to {_format(edges[-1])}"
+    other = None
+    if has_other:
+        other = len(labels)
+        labels.append(OTHER)
+    return CellList(tuple(labels), edges=edges, other=other)
+
+
+def _format(number: Fraction) -> str:
+    """Format an edge as a decimal if it is one."""
+    return format_fraction(number) if number.denominator == 1 else f"{float(number):g}"
+
+
+def _check_cell_count(count: int | Fraction, name: str) -> None:
+    """Raise InvalidRequest if there are too many cells."""
+    if count > MAX_CELLS:
+        must(name, f"at most {MAX_CELLS} cells", int(count))
+
+
+def read_names(value: Any, name: str = "column") -> tuple[str, ...]:
+    """Read names of columns.
+
+    Args:
+        value: A text with commas, in which a name with a comma is quoted; or a list of texts.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: There is no name, a name is blank, or a name is given twice.
+    """
+    entries: Sequence[Any]
+    if isinstance(value, str):
+        entries = next(csv.reader([value], skipinitialspace=True), [])
+    else:
+        entries = read_list(value, name, "a list of names")
+    names = tuple(str(entry).strip() for entry in entries)
+    if not names or not all(names) or len({*names}) < len(names):
+        must(name, "names of different columns, such as region or region,year", repr(value))
+    return names

@@ -1,0 +1,360 @@
+"""Define a release: a published statistic with its error, its guarantee and its certificate.
+
+Everything in a release may be published. It depends on the data by the published numbers alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.exact.numbers import round_up
+from workbench.exact.objects import Record
+from workbench.io.files import format_fraction, write_atomically
+from workbench.io.shown import Facts, render_document, render_facts
+from workbench.notions.notion import format_rational
+from workbench.privacy.certificate import Certificate
+from workbench.publishing.guarantee import COVERAGE, count_right_guesses, describe_guarantee
+from workbench.publishing.release_noise import Interval, Published
+from workbench.publishing.statistic import Statistic
+from workbench.questions.joint_query import ADD_REMOVE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Label = tuple[str, ...]
+_ERROR_DIGITS = 4  # An error is shown with this many significant digits.
+_MAX_VALUE_DECIMALS = 12  # A published number is shown with at most this many decimals.
+
+
+@dataclass(frozen=True)
+class UsualError:
+    """The error of noise that is calibrated the usual way.
+
+    Attributes:
+        name: Name of the noise.
+        rmse: Its root mean squared error.
+    """
+
+    name: str
+    rmse: float
+
+
+@dataclass(frozen=True)
+class LedgerStatus:
+    """What a ledger says after a release.
+
+    Attributes:
+        file: Name of the file.
+        number: Number of the release in the ledger. None for a dry run.
+        remaining: The remaining budget in words.
+    """
+
+    file: str
+    number: int | None
+    remaining: str
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """A published statistic.
+
+    Attributes:
+        statistic: The statistic.
+        epsilon: ε of the release.
+        delta: δ of the release.
+        mechanism: Description of the noise in a line.
+        rmse: Root mean squared error of each number. None for a dry run of a mean with private n
+            without `expected_rows`.
+        width: The noise is at most this large with a probability of 95 %. None for a mean with
+            private n.
+        advantage: δ(0) of the release, or an upper bound, from which the guarantee follows.
+        certificate: The certificate of the whole release.
+        published: The published numbers. None for a dry run.
+        usual: Errors of noise that is calibrated the usual way.
+        notes: Sentences that a reader must know.
+        ledger: What the ledger says. None without a ledger.
+    """
+
+    statistic: Statistic
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: str
+    rmse: float | None
+    width: float | None
+    advantage: Fraction
+    certificate: Certificate = field(repr=False)
+    published: Published | None = None
+    usual: tuple[UsualError, ...] = ()
+    notes: tuple[str, ...] = ()
+    ledger: LedgerStatus | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the name of each cell or group. Empty for one number."""
+        return [", ".join(label) for label in self.statistic.labels]
+
+    @property
+    def value(self) -> Any:
+        """Return the published number, or the numbers by cell or group. None for a dry run."""
+        if self.published is None:
+            return None
+        if not self.statistic.labels:
+            return self.published.values[0]
+        return dict(zip(self.labels, self.published.values, strict=True))
+
+    @property
+    def interval(self) -> Any:
+        """Return the 95 % interval (low, high), or the intervals by cell or group.
+
+        It is None for a dry run.
+        """
+        if self.published is None:
+            return None
+        if not self.statistic.labels:
+            return self.published.intervals[0]
+        return dict(zip(self.labels, self.published.intervals, strict=True))
+
+    @property
+    def guarantee(self) -> tuple[str, str]:
+        """Return the guarantee in two sentences."""
+        numbers = max(1, len(self.statistic.labels))
+        return describe_guarantee(self.advantage, self.statistic.person.neighbours, numbers)
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """Return sentences that say what the guarantee does not promise."""
+        return list_unpromised(self.statistic, has_ledger=self.ledger is not None)
+
+    @property
+    def persons(self) -> str:
+        """Return a sentence that says whose privacy is protected."""
+        return describe_persons(self.statistic)
+
+    @property
+    def budget(self) -> str:
+        """Return the budget of the release in words."""
+        return format_budget(self.epsilon, self.delta)
+
+    def facts(self) -> Facts:
+        """Return rows (label, text) of a report. The numbers of cells are in `rows`."""
+        facts = [("statistic", self.statistic.describe())]
+        if self.published is None:
+            facts.append(("dry run", "no data were read and no budget was used"))
+        elif not self.statistic.labels:
+            facts.append(("value", self._format_value(self.value)))
+            facts.append(("95 % interval", self._format_interval(self.interval)))
+        facts.append(("error", self._describe_error()))
+        if self.usual:
+            facts.append(("usual noise", self._describe_usual()))
+        facts += [
+            ("mechanism", self.mechanism),
+            ("privacy", self.persons),
+            ("guarantee", " ".join(self.guarantee)),
+            *(("not promised", sentence) for sentence in self.not_promised),
+            ("budget", self.budget + self._describe_ledger()),
+        ]
+        return facts
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return the label, the value and the interval of every cell or group, as texts."""
+        if self.published is None or not self.statistic.labels:
+            return []
+        rows = []
+        for label, value in self.value.items():
+            interval = self._format_interval(self.interval[label])
+            rows.append((label, self._format_value(value), interval))
+        return rows
+
+    def _describe_ledger(self) -> str:
+        """Return the rest of the line of the budget."""
+        if self.ledger is None:
+            return "; no ledger adds it to other releases"
+        number = ""
+        if self.ledger.number is not None:
+            number = f", release {self.ledger.number} of {self.ledger.file}"
+        return f"{number}; left: {self.ledger.remaining}"
+
+    def _describe_error(self) -> str:
+        """Return the line of the error."""
+        each = " of each number" if self.statistic.labels else ""
+        if self.rmse is None:
+            return "known after the release, or with --expected-rows, a public guess"
+        text = f"root mean squared error {format_error(self.rmse)}{each}"
+        if self.width is not None:
+            text += f"; at most {format_error(self.width)} in 95 of 100 cases"
+        if self.statistic.is_pair and self.published is not None:
+            text += " (estimated from the published sums)"
+        elif self.statistic.is_pair:
+            text += " at the worst mean, for the expected number of rows"
+        return text
+
+    def _describe_usual(self) -> str:
+        """Return the line about the usual noise."""
+        texts = []
+        for usual in self.usual:
+            change = ""
+            if self.rmse:
+                change = f" ({100 * (usual.rmse / self.rmse - 1):+.1f} %)"
+            texts.append(f"{usual.name} {format_error(usual.rmse)}{change}")
+        return f"root mean squared error of {', '.join(texts)}"
+
+    def _format_value(self, value: float) -> str:
+        """Format a number with the decimals that its error leaves meaningful."""
+        if isinstance(value, int):
+            return str(value)
+        decimals = _MAX_VALUE_DECIMALS
+        error = self.rmse
+        if error:
+            decimals = min(decimals, max(0, 2 - math.floor(math.log10(error))))
+        return f"{value:.{decimals}f}"
+
+    def _format_interval(self, interval: Interval) -> str:
+        """Format an interval."""
+        return " to ".join(map(self._format_value, interval))
+
+    def to_dict(self) -> Record:
+        """Return everything but the certificate and the ledger as data for JSON."""
+        published = self.published
+        values: Any = None
+        intervals: Any = None
+        if published is not None:
+            values = published.values
+            intervals = [[*interval] for interval in published.intervals]
+            if not self.statistic.labels:
+                values = values[0]
+                intervals = intervals[0]
+        return {
+            "statistic": self.statistic.describe(),
+            "kind": self.statistic.kind,
+            "labels": self.labels or None,
+            "value": values,
+            "interval": intervals,
+            "coverage": float(COVERAGE),
+            "rmse": self.rmse,
+            "width": self.width,
+            "mechanism": self.mechanism,
+            "epsilon": round_up(self.epsilon),
+            "delta": round_up(self.delta),
+            "exact_budget": [format_fraction(self.epsilon), format_fraction(self.delta)],
+            "neighbours": self.statistic.person.neighbours,
+            "person": self.statistic.person_column,
+            "rows_per_person": self.statistic.person.rows,
+            "right_guesses": count_right_guesses(self.advantage),
+            "guarantee": [*self.guarantee],
+            "not_promised": [*self.not_promised],
+            "notes": [self.persons, *self.notes],
+            "usual_noise": {usual.name: usual.rmse for usual in self.usual},
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the published numbers as a DataFrame: cell, value, low, high."""
+        import pandas as pd
+
+        published = self.published
+        labels = self.labels or [self.statistic.describe()]
+        if published is None:
+            return pd.DataFrame({"cell": labels})
+        lows = [interval[0] for interval in published.intervals]
+        highs = [interval[1] for interval in published.intervals]
+        columns = {"cell": labels, "value": published.values, "low": lows, "high": highs}
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate of the release.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            NotCertified: The file would be too large to be proven again.
+        """
+        write_atomically(path, self.certificate.content())
+
+    def __str__(self) -> str:
+        lines = [f"{label}: {text}" for label, text in self.facts()]
+        lines += [
+            " ".join(("cell", label, value, interval)) for label, value, interval in self.rows
+        ]
+        return "\n".join([*lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"Release({self.statistic.describe()!r}, {self.budget})"
+
+    def _repr_html_(self) -> str:
+        cells = [(label, f"{value} ({interval})") for label, value, interval in self.rows]
+        return render_document("Release", render_facts([*self.facts(), *cells]), self.notes)
+
+
+def describe_persons(statistic: Statistic) -> str:
+    """Describe whose privacy a release protects, in a sentence.
+
+    Args:
+        statistic: The statistic.
+    """
+    person = statistic.person
+    change = "added or removed" if person.neighbours == ADD_REMOVE else "replaced by others"
+    if statistic.person_column is None:
+        return (
+            f"One row is one person, whose row is {change}. If a person may have several rows, "
+            "name the column that says whose row it is with --person."
+        )
+    rows = "1 row" if person.rows == 1 else f"{person.rows} rows"
+    rule = f"the {rows} with the least values count"
+    if statistic.one_row_per_bin:
+        rule = f"one row in each of the first {person.rows} bins counts"
+    return (
+        f"All rows with the same {statistic.person_column} are one person and are {change}. "
+        f"Of a person with more rows, {rule}, which may bias the result."
+    )
+
+
+def list_unpromised(statistic: Statistic, *, has_ledger: bool) -> tuple[str, ...]:
+    """List what the guarantee of a release does not promise, in sentences.
+
+    Args:
+        statistic: The statistic.
+        has_ledger: Whether the release is booked in a ledger.
+    """
+    sentences = [
+        "What follows from the statistic for everybody also follows for a person whose row is not "
+        "in the data."
+    ]
+    if statistic.person_column is None:
+        sentences.append("A person with several rows is protected less.")
+    if has_ledger:
+        sentences.append("Releases of these data that are not in the ledger add to the budget.")
+    else:
+        sentences.append("Every further release of these data adds to the budget.")
+    return tuple(sentences)
+
+
+def format_budget(epsilon: Fraction, delta: Fraction) -> str:
+    """Format a budget as "epsilon = 0.5, delta = 1e-6".
+
+    Args:
+        epsilon: ε.
+        delta: δ.
+    """
+    text = f"epsilon = {format_rational(epsilon)}"
+    if delta:
+        text += f", delta = {format_rational(delta)}"
+    return text
+
+
+def format_error(error: float) -> str:
+    """Format an error, with four significant digits.
+
+    Args:
+        error: The error.
+    """
+    return f"{error:.{_ERROR_DIGITS}g}" if error < 10**_ERROR_DIGITS else f"{error:.0f}"

@@ -1,0 +1,399 @@
+"""Choose certified noise for a statistic, and publish its true value.
+
+    statistic                    noise                                           certificate
+    count                        the best noise on the integers                  of the number
+    sum, mean with public n      the best noise on the reals                     of the number
+    groups of a sum              the same: a person of one row is in one group   of one group
+    mean with private n          geometric noise on a pair of sums               of the pair
+    groups of such a mean        the same: a person of one row is in one group   of one pair
+    histogram                    the best certified candidate                    of all bins
+
+"Best" is the least expected squared or absolute loss among all noise that does not depend on the
+data (`workbench.families.noise`).
+
+Interval. A number plus noise lies within w of the true number with probability at least 95 %, from
+the exact law of the noise. Both the published number and the interval are then clamped: counts at 0
+and at a public n, means to [lo, hi]. This uses public numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import InvalidRequest
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ZERO
+from workbench.exact.random_source import Source
+from workbench.families.noise.family import FAMILY
+from workbench.mechanisms.joint_noise import JointNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.privacy.certificate import Certificate
+from workbench.publishing.guarantee import (
+    COVERAGE,
+    bound_advantage,
+    compute_coverage,
+    find_noise_width,
+    measure_advantage,
+)
+from workbench.publishing.histogram import find_best_candidate
+from workbench.publishing.pair_of_sums import (
+    ValueGrid,
+    certify_pair,
+    compute_mean_error,
+    compute_mean_interval,
+    compute_published_mean,
+)
+from workbench.publishing.sensitivity import compute_sensitivity, make_histogram_query
+from workbench.publishing.statistic import COUNT, HISTOGRAM, SUM, Answer, Statistic
+from workbench.questions.joint_query import REPLACE
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
+
+Interval = tuple[float, float]
+_MAX_AUDITED_WEIGHTS = 200  # The guess of an attacker is computed exactly up to this size of a law.
+_MAX_EXACT_WIDTH = 20_000  # Up to this width, the width of an interval is found exactly.
+_MAX_PAIR_NORM = 2000  # A pair of sums moves by at most this many steps, so its proof stays short.
+_MAX_PAIR_STEPS = 1000  # A grid for a mean has at most this many steps.
+_STEP_MANTISSAS = (1, 2, 5)  # Steps of a grid are these numbers times powers of 10, if possible.
+
+
+@dataclass(frozen=True)
+class Published:
+    """Published numbers, which may be shown to everybody.
+
+    Attributes:
+        values: One number, or one for every cell or group.
+        intervals: Their 95 % intervals.
+        rmse: Root mean squared error of one number. For a mean with private n it is estimated from
+            the published pair.
+    """
+
+    values: list[float]
+    intervals: list[Interval]
+    rmse: float
+
+
+class ReleaseNoise(ABC):
+    """Certified noise for a statistic.
+
+    Attributes:
+        certificate: The certificate.
+        text: Description of the noise in a line.
+    """
+
+    certificate: Certificate
+    text: str
+
+    @property
+    @abstractmethod
+    def rmse(self) -> float | None:
+        """Return the root mean squared error of one number, None if it depends on private n."""
+
+    @property
+    @abstractmethod
+    def width(self) -> float | None:
+        """Return the half width of an interval, None if it depends on private n."""
+
+    @property
+    @abstractmethod
+    def advantage(self) -> Fraction:
+        """Return δ(0) of the whole release, or an upper bound."""
+
+    @abstractmethod
+    def publish(self, answer: Answer, source: Source) -> Published:
+        """Add noise to the true value of the statistic.
+
+        Args:
+            answer: The true value.
+            source: The source of randomness.
+        """
+
+
+@dataclass(frozen=True)
+class NumberNoise(ReleaseNoise):
+    """Noise on single numbers: a count, a sum, a mean with public n, or every bin of a histogram.
+
+    Attributes:
+        certificate: The certificate of the release.
+        text: Description of the noise in a line.
+        low: Published numbers are clamped at this number. None: they are not.
+        high: The same at the upper end.
+    """
+
+    certificate: Certificate
+    text: str
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+    @property
+    def rmse(self) -> float:
+        """Return the root mean squared error of one number."""
+        mechanism: Any = self.certificate.mechanism
+        return math.sqrt(mechanism.loss("squared"))
+
+    @property
+    def width(self) -> float:
+        """Return the half width of an interval."""
+        mechanism: Any = self.certificate.mechanism
+        if isinstance(mechanism, AdditiveRealNoise):
+            return bound_real_width(mechanism)
+        return float(bound_width(mechanism.noise))
+
+    @property
+    def advantage(self) -> Fraction:
+        """Return δ(0): exactly for a short law of one number, otherwise an upper bound."""
+        mechanism: Any = self.certificate.mechanism
+        bound = bound_advantage(self.certificate.epsilon, self.certificate.delta or 0)
+        if isinstance(mechanism, JointNoise) or len(mechanism.noise.weights) > _MAX_AUDITED_WEIGHTS:
+            return bound
+        return min(bound, measure_advantage(mechanism))
+
+    def publish(self, answer: Answer, source: Source) -> Published:
+        """Add independent noise to every number, and clamp the sums.
+
+        Args:
+            answer: The true value.
+            source: The source of randomness.
+        """
+        mechanism: Any = self.certificate.mechanism
+        numbers: list[Fraction]
+        if isinstance(mechanism, AdditiveRealNoise):
+            drawn = [mechanism.draw(value, 1, source)[0] for value in answer.values]
+            numbers = [Fraction(float(number)) for number in drawn]
+        else:
+            noise = mechanism.noise.draw(len(answer.values), source)
+            numbers = [
+                value + int(eta) for value, eta in zip(answer.values, noise.tolist(), strict=True)
+            ]
+        width = Fraction(self.width)
+        values = [self._clamp(number) for number in numbers]
+        intervals = [(self._clamp(n - width), self._clamp(n + width)) for n in numbers]
+        return Published(values, intervals, self.rmse)
+
+    def _clamp(self, number: Fraction) -> float:
+        """Return a number within the public ends. A whole number is an int."""
+        if self.low is not None:
+            number = max(number, self.low)
+        if self.high is not None:
+            number = min(number, self.high)
+        is_integer = not isinstance(self.certificate.mechanism, AdditiveRealNoise)
+        return int(number) if is_integer else float(number)
+
+
+@dataclass(frozen=True)
+class PairNoise(ReleaseNoise):
+    """Geometric noise on the pair of sums of a mean with private n.
+
+    Attributes:
+        certificate: The certificate of the pair.
+        text: Description of the noise in a line.
+        grid: The grid of the values.
+        expected_rows: A public guess of n. None: the error is only known after the release.
+    """
+
+    certificate: Certificate
+    text: str
+    grid: ValueGrid
+    expected_rows: int | None
+
+    @property
+    def _noise(self) -> IntegerLaw:
+        mechanism: Any = self.certificate.mechanism
+        noise: IntegerLaw = mechanism.noise
+        return noise
+
+    @property
+    def rmse(self) -> float | None:
+        """Return the largest error for the expected number of rows, None if it is not given."""
+        if self.expected_rows is None:
+            return None
+        error = compute_mean_error(self.grid, self._noise, self.expected_rows)
+        return min(error, float(self.grid.high - self.grid.low))
+
+    @property
+    def width(self) -> None:
+        """Return None: the interval follows from the published pair."""
+        return None
+
+    @property
+    def advantage(self) -> Fraction:
+        """Return an upper bound on δ(0)."""
+        return bound_advantage(self.certificate.epsilon)
+
+    def publish(self, answer: Answer, source: Source) -> Published:
+        """Publish the pair of every group, and its mean.
+
+        Args:
+            answer: The true pairs.
+            source: The source of randomness.
+        """
+        values = []
+        intervals = []
+        errors = []
+        half_step = float(self.grid.step) / 2
+        low = float(self.grid.low)
+        high = float(self.grid.high)
+        for pair in answer.pairs:
+            drawn = self._noise.draw(2, source).tolist()
+            first = pair[0] + drawn[0]
+            second = pair[1] + drawn[1]
+            values.append(float(compute_published_mean(self.grid, first, second)))
+            ends = compute_mean_interval(self.grid, self._noise, first, second)
+            intervals.append((max(low, ends[0] - half_step), min(high, ends[1] + half_step)))
+            errors.append(self._estimate_error(first, second))
+        return Published(values, intervals, max(errors))
+
+    def _estimate_error(self, first: int, second: int) -> float:
+        """Estimate the error of the mean from the published pair."""
+        total = first + second
+        largest_error = float(self.grid.high - self.grid.low)
+        if total <= 0:
+            return largest_error
+        rows = max(1, round(Fraction(total, self.grid.span)))
+        share = min(max(Fraction(first, total), ZERO), Fraction(1))
+        return min(largest_error, compute_mean_error(self.grid, self._noise, rows, share))
+
+
+def choose_noise(
+    statistic: Statistic,
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: str = "squared",
+    expected_rows: int | None = None,
+) -> ReleaseNoise:
+    """Choose certified noise for a statistic.
+
+    Args:
+        statistic: The statistic.
+        epsilon: ε > 0.
+        delta: δ in [0, 1).
+        loss: "squared" or "absolute", the loss that noise on one number minimises.
+        expected_rows: A public guess of n, for the error of a mean with private n.
+
+    Raises:
+        InvalidRequest: There is no noise for the statistic or the budget.
+    """
+    if statistic.kind == HISTOGRAM:
+        query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
+        candidate = find_best_candidate(query, epsilon, delta)
+        text = f"{candidate.name} noise on every bin, the best certified candidate"
+        return NumberNoise(candidate.certificate, text, low=ZERO)
+    if statistic.is_pair:
+        return _choose_pair_noise(statistic, epsilon, expected_rows)
+    sensitivity = compute_sensitivity(
+        statistic.kind,
+        statistic.person,
+        None if statistic.kind == COUNT else statistic.low,
+        None if statistic.kind == COUNT else statistic.high,
+        statistic.public_rows if statistic.is_public_mean else None,
+    )
+    question: Any = RealNoise(sensitivity)
+    if statistic.kind == COUNT:
+        question = IntegerNoise(int(sensitivity))
+    budget: dict[str, Any] = {"notion": "pure"}
+    if delta:
+        budget = {"notion": "dp", "delta": delta}
+    request = FAMILY.make_request(question, epsilon=epsilon, loss=loss, **budget)
+    design = FAMILY.design_request(request)
+    certificate = design.certificate
+    if certificate is None:
+        raise InvalidRequest("epsilon must be a budget for which noise can be certified.")
+    place = "integers" if statistic.kind == COUNT else "reals"
+    text = (
+        f"the noise on the {place} of least expected {loss} loss, "
+        f"sensitivity {float(sensitivity):.6g}"
+    )
+    low: Fraction | None = None
+    high: Fraction | None = None
+    if statistic.kind == COUNT:
+        low = ZERO
+        if statistic.public_rows is not None and statistic.person.neighbours == REPLACE:
+            high = Fraction(statistic.public_rows)
+    elif statistic.kind != SUM:
+        low = statistic.low
+        high = statistic.high
+    return NumberNoise(certificate, text, low=low, high=high)
+
+
+def choose_grid(statistic: Statistic) -> ValueGrid:
+    """Choose the grid of the values of a mean with private n.
+
+    The finest grid is taken whose step is 1, 2 or 5 times a power of 10, divides hi - lo, and has
+    at most 1000 steps. The proof of a longer pair takes long.
+
+    Args:
+        statistic: A mean with private n.
+    """
+    length = statistic.high - statistic.low
+    moved_rows = statistic.person.rows
+    if statistic.person.neighbours == REPLACE:
+        moved_rows *= 2
+    max_steps = max(1, min(_MAX_PAIR_STEPS, _MAX_PAIR_NORM // moved_rows))
+    if statistic.person.neighbours == REPLACE:
+        # The number of shift vectors is limited, too.
+        max_steps = min(max_steps, max(1, 20_000 // (moved_rows * (moved_rows + 2))))
+    exponent = math.floor(math.log10(length / max_steps))
+    for power in range(exponent, exponent + 4):
+        for mantissa in _STEP_MANTISSAS:
+            step = mantissa * Fraction(10) ** power
+            if step * max_steps >= length and not length % step:
+                return ValueGrid(statistic.low, statistic.high, step)
+    return ValueGrid(statistic.low, statistic.high, length / max_steps)
+
+
+def _choose_pair_noise(
+    statistic: Statistic, epsilon: Fraction, expected_rows: int | None
+) -> PairNoise:
+    """Choose the noise of a mean with private n."""
+    grid = choose_grid(statistic)
+    certificate = certify_pair(grid, statistic.person, epsilon)
+    text = (
+        "geometric noise on the sums of x - low and high - x, whose quotient is the mean; "
+        f"values are rounded to multiples of {float(grid.step):g}"
+    )
+    return PairNoise(certificate, text, grid, expected_rows)
+
+
+def bound_width(noise: IntegerLaw) -> int:
+    """Bound the least w with P(|η| <= w) >= 95 %. The bound is exact unless the noise is very wide.
+
+    Args:
+        noise: The law of η.
+    """
+    if not noise.ratio:
+        return find_noise_width(noise)
+    coverage = compute_coverage(noise, max(abs(noise.first), abs(noise.last)))
+    tail = float(1 - coverage)
+    # Every period beyond the weights has `ratio` times the mass of the one before.
+    log_ratio = math.log(noise.ratio)
+    periods = max(0.0, math.log(float(1 - COVERAGE) / tail) / log_ratio) if tail > 0 else 0.0
+    reach = max(abs(noise.first), abs(noise.last)) + noise.period * math.ceil(periods + 1)
+    if reach <= _MAX_EXACT_WIDTH:
+        return find_noise_width(noise)
+    return reach
+
+
+def bound_real_width(mechanism: AdditiveRealNoise) -> float:
+    """Bound the least w with P(|published - true| <= w) >= 95 %, for noise on the reals.
+
+    The cells beyond J have a mass of at most 5 %. The mass is uniform in the cells ±J, of which a
+    share may lie outside, too. Rounding to the grid adds at most half a step.
+
+    Args:
+        mechanism: The noise.
+    """
+    law = mechanism.noise
+    cell = bound_width(law)
+    share = Fraction(1)
+    if cell:
+        inner = compute_coverage(law, cell - 1)
+        outer = compute_coverage(law, cell)
+        if outer > inner:
+            share = min(Fraction(1), max(ZERO, (COVERAGE - inner) / (outer - inner)))
+    width = (cell - Fraction(1, 2) + share) * mechanism.width + mechanism.question.grid / 2
+    return float(np.nextafter(float(width), math.inf))
