@@ -117,10 +117,15 @@ def audit_file(
         )
     if risk:
         from workbench.privacy.risk import risk as measure_risk
+        from workbench.publishing.mechanism_guarantee import describe_mechanism_guarantee
 
         measured_risk = measure_risk(mechanism, prior)
         values |= measured_risk.to_dict()
         rows += measured_risk.facts()[1:]
+        guarantee = describe_mechanism_guarantee(certificate or mechanism)
+        if guarantee is not None:
+            values["guarantee"] = guarantee.to_dict()
+            rows += guarantee.facts()
         outputs.write(measured_risk, claim=claim)
     else:
         outputs.write(privacy)
@@ -215,6 +220,7 @@ def _prove_file(file: Path) -> Report:
     from workbench.privacy.audit_work import MAX_WORK_UNITS
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
+    from workbench.publishing.mechanism_guarantee import describe_mechanism_guarantee
 
     name = _to_printable(file.name)
     try:
@@ -236,10 +242,18 @@ def _prove_file(file: Path) -> Report:
         raise CorruptFile(f"{name} cannot be decided: {type(error).__name__}.") from None
     record = getattr(proven, "record", {})
     entries = [(f"  {_to_printable(key)}", _to_printable(value)) for key, value in record.items()]
+    guarantee = None
+    if isinstance(proven, Certificate):
+        guarantee = describe_mechanism_guarantee(proven)
 
     def list_parts() -> Iterator[Any]:
         yield Text(f"Proven from {name} alone, in exact arithmetic:", style="bold")
         yield from (f"  {sentence}" for sentence in sentences)
+        if guarantee is not None:
+            yield "In plain words:"
+            yield from (f"  {sentence}" for sentence in guarantee.sentences)
+            yield "Not promised:"
+            yield from (f"  {sentence}" for sentence in guarantee.limits)
         if entries:
             yield "Recorded, not proven:"
             yield make_facts_grid(entries[:_MAX_SHOWN_ENTRIES])
@@ -249,6 +263,8 @@ def _prove_file(file: Path) -> Report:
         # This is the file of a formula.
         return Report(values | proven.to_dict(), list_parts())
     values["claim"] = proven.claim.to_dict()
+    if guarantee is not None:
+        values["guarantee"] = guarantee.to_dict()
     if proven.composed:
         values["composed"] = proven.composed.to_dict()
     values["not_proven"] = dict(record)

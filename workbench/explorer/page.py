@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from workbench.io.result import Result, Row
     from workbench.pipeline.design import Design
     from workbench.privacy.claim import Claim
+    from workbench.publishing.mechanism_guarantee import Guarantee
 
 
 _MIN_COMPRESSED_LENGTH = 1 << 20  # Data with more characters than this are compressed.
@@ -306,6 +307,9 @@ def build_result_page(result: Result) -> str:
 
     if result.name == "recommend":
         sections = _make_recommendation_sections(rows, texts, images, all_rows)
+        guarantee = getattr(result, "guarantee", None)
+        if guarantee is not None:
+            sections.insert(1, _make_guarantee_section(guarantee))
         return build_document(result.title, sections)
     sections = []
     if texts:
@@ -318,6 +322,14 @@ def build_result_page(result: Result) -> str:
 def _return_figure(figure: Any) -> Any:
     """Return the figure itself. `render_picture` needs a function that draws."""
     return figure
+
+
+def _make_guarantee_section(guarantee: Guarantee) -> Values:
+    """Return the section that states the guarantee of the recommended class in plain words."""
+    sentences = {"kind": "text", "text": " ".join(guarantee.sentences)}
+    limits = [("not promised", text) for text in guarantee.limits]
+    facts = {"kind": "facts", "rows": limits}
+    return _make_section("What the recommended class guarantees", sentences, facts, is_narrow=False)
 
 
 def _make_class_table(title: str, heads: Mapping[str, str], rows: Sequence[Row]) -> Values:

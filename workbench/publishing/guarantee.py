@@ -28,18 +28,22 @@ from workbench.questions.joint_query import NEIGHBOURS
 from workbench.solvers.search import bisect_integers
 
 COVERAGE = Fraction(19, 20)  # Probability that an interval contains the true value.
-_EXP_BITS = 128  # Bits of the enclosure of e^ε.
-_MAX_EPSILON = 1000  # Above this ε, e^ε is not computed. The guess is then 100 of 100.
+EXP_BITS = 128  # Bits of the enclosure of e^ε.
+MAX_EPSILON = 1000  # Above this ε, e^ε is not computed. The guess is then 100 of 100.
 
-# What is equally likely beforehand, and what an attacker guesses.
+# What is equally likely beforehand under each relation.
 _PRIORS = {
     "add-remove": "that the person is in the data or not",
     "replace": "that the person has one or the other of two given sets of rows",
 }
-_QUESTIONS = {
-    "add-remove": "whether the person is in the data",
-    "replace": "which of the two it is",
-}
+_STATISTIC_LIMIT = (
+    "Conclusions from the statistic itself, which hold for everybody, are not prevented. They are "
+    "possible without this person's data as well."
+)
+_LEDGER_LIMIT = (
+    "All releases about these people must be booked in one ledger. Each release elsewhere reveals "
+    "more."
+)
 
 
 def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
@@ -57,10 +61,10 @@ def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
     """
     exact_epsilon = read_positive(epsilon, "epsilon", or_zero=True)
     exact_delta = read_probability(delta, "delta")
-    if exact_epsilon > _MAX_EPSILON:
+    if exact_epsilon > MAX_EPSILON:
         return ONE
     # The bound rises with e^ε, as its derivative has the sign of 1 - δ.
-    factor = exp_interval(exact_epsilon, _EXP_BITS)[1]
+    factor = exp_interval(exact_epsilon, EXP_BITS)[1]
     return min(ONE, (factor - 1 + 2 * exact_delta) / (factor + 1))
 
 
@@ -106,16 +110,45 @@ def describe_guarantee(advantage: Fraction, neighbours: str, numbers: int = 1) -
     """
     if neighbours not in NEIGHBOURS:
         must("neighbours", f"one of {', '.join(NEIGHBOURS)}", neighbours)
-    right_guesses = count_right_guesses(advantage)
     subject = "these numbers"
     if read_integer(numbers, "numbers", 1) == 1:
         subject = "this number"
+    right_guesses = count_right_guesses(advantage)
+    return write_sentences(_PRIORS[neighbours], "all other rows", subject, right_guesses)
+
+
+def write_sentences(
+    prior: str, knowledge: str, subject: str, right_guesses: int
+) -> tuple[str, str]:
+    """Write the two sentences of a guarantee.
+
+    Args:
+        prior: What is equally likely beforehand, a clause that begins with "that".
+        knowledge: What the attacker knows beforehand.
+        subject: What is published, such as "this number".
+        right_guesses: Right guesses of 100, rounded up.
+    """
     return (
-        f"Suppose it is equally likely beforehand {_PRIORS[neighbours]}.",
-        f"Whoever sees {subject} and knows all other rows then guesses "
-        f"{_QUESTIONS[neighbours]} right in at most {right_guesses} of 100 cases; "
-        f"50 is guessing without {subject}.",
+        f"Suppose it is equally likely beforehand {prior}.",
+        f"Whoever sees {subject} and knows {knowledge} then guesses right in at most "
+        f"{right_guesses} of 100 cases; 50 is guessing without {subject}.",
     )
+
+
+def list_limits(max_rows: int | None = None) -> tuple[str, ...]:
+    """List sentences on what no guarantee of differential privacy promises.
+
+    Args:
+        max_rows: K, the largest number of rows of a person that are protected. None: it is not
+            known, as the mechanism is not tied to a table.
+    """
+    limits = [_STATISTIC_LIMIT]
+    if max_rows is not None:
+        text = f"At most {max_rows} rows of a person are protected."
+        if max_rows == 1:
+            text = "One row of a person is protected."
+        limits.append(f"{text} Further rows are not.")
+    return (*limits, _LEDGER_LIMIT)
 
 
 def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:

@@ -85,6 +85,7 @@ from workbench.privacy.claim import format_parameter
 from workbench.privacy.expected_error import compute_expected_error
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.range_query import RangeQuery
+from workbench.recommendation.publish_command import describe_publish_command
 from workbench.recommendation.queries import count_prior
 from workbench.recommendation.wording import (
     BORROWED_NOTE,
@@ -102,6 +103,8 @@ from workbench.solvers.search import Deadline
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from workbench.publishing.mechanism_guarantee import Guarantee
 
 
 _LAW_COLUMNS = ("rmse", "worst", "bias", "bits")
@@ -181,6 +184,15 @@ class Recommendation(Result):
     notebook_columns = ("class", "objective", "bound", "certified", "notes")
     chosen: str | None = None
     design_makers: Mapping[str, Callable[[], Design]] = field(default_factory=dict)
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """Return the guarantee of the class to use, in plain words. None without a design of it."""
+        from workbench.publishing.mechanism_guarantee import describe_mechanism_guarantee
+
+        if self.chosen not in self.design_makers:
+            return None
+        return describe_mechanism_guarantee(self.best)
 
     @property
     def best(self) -> Design:
@@ -428,6 +440,7 @@ def _compare_classes(
     sentences += describe_runs(query, candidates)
     if query.question.separation is not None:
         sentences.append(query.question.separation)
+    sentences += describe_publish_command(query)
     title = _make_title(query, subject)
     axis_label = "expected loss" if query.aim.max_loss is None else "epsilon"
     best = choose_row(rows, candidates)

@@ -6,6 +6,7 @@ The exit code is 0 for a proven file, 1 for a false one and 2 for one that canno
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -175,3 +176,16 @@ def test_a_certificate_whose_reader_would_wait_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr("workbench.io.files.os.fdopen", WaitingFile)
     with pytest.raises(wb.InvalidRequest, match="without waiting"):
         wb.check(path)
+
+
+def test_check_states_the_guarantee_in_plain_words(
+    saved: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code("check", saved["certificate"], "--json") == 0
+    guarantee = json.loads(capsys.readouterr().out)["guarantee"]
+    certificate = wb.check(saved["certificate"])
+    right_guesses = wb.audit(certificate, 0).dp_delta.upper
+    assert f"in at most {math.ceil(50 * (1 + right_guesses))} of" in guarantee["sentences"][1]
+    assert "two given answers that differ by 1 modulo 4." in guarantee["sentences"][0]
+    assert exit_code("audit", saved["certificate"], "--risk", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["guarantee"] == guarantee

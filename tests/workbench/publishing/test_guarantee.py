@@ -90,9 +90,8 @@ def test_a_histogram_is_guessed_by_its_worst_neighbours() -> None:
             1,
             (
                 "Suppose it is equally likely beforehand that the person is in the data or not.",
-                "Whoever sees this number and knows all other rows then guesses whether the person "
-                "is in the data right in at most 63 of 100 cases; 50 is guessing without this "
-                "number.",
+                "Whoever sees this number and knows all other rows then guesses right in at most "
+                "63 of 100 cases; 50 is guessing without this number.",
             ),
         ),
         (
@@ -101,8 +100,8 @@ def test_a_histogram_is_guessed_by_its_worst_neighbours() -> None:
             (
                 "Suppose it is equally likely beforehand that the person has one or the other of "
                 "two given sets of rows.",
-                "Whoever sees these numbers and knows all other rows then guesses which of the two "
-                "it is right in at most 63 of 100 cases; 50 is guessing without these numbers.",
+                "Whoever sees these numbers and knows all other rows then guesses right in at most "
+                "63 of 100 cases; 50 is guessing without these numbers.",
             ),
         ),
     ],
