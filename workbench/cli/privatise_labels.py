@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from workbench.exact.objects import Record
     from workbench.io.shown import Facts
     from workbench.mechanisms.label_randomizers.label_randomizer import BucketRelease, Release
+    from workbench.pipeline.design import Design
 
 # Names of the methods in reports.
 _METHOD_NAMES = {
@@ -45,6 +47,7 @@ def privatise_labels(
     epsilon1: str | None,
     projection: str,
     method: str,
+    outputs: str,
     training_loss: str | None,
     bucket: str | None,
     time_limit: float,
@@ -54,7 +57,8 @@ def privatise_labels(
 
     The prior is estimated privately from the same labels. The method bins has the smallest loss for
     this prior, but moves the mean towards the middle of the labels. The method unbiased does not,
-    but its loss is larger. The file OUT.csv.json states the budgets, the method, its outputs, the
+    but its loss is larger. With --outputs labels every published value is a label, such as a score
+    from 1 to 5. The file OUT.csv.json states the budgets, the method, its outputs, the
     expected error and the bias. It may be published with the randomized column. Other columns that
     are copied are not private: OUT.csv is then readable for its owner only.
 
@@ -68,6 +72,7 @@ def privatise_labels(
         epsilon1: ε of the prior, instead of `split`.
         projection: Projection of the noisy counts.
         method: "bins", "unbiased" or "rr-with-prior".
+        outputs: "real" for the outputs of the method, or "labels" for outputs that are labels.
         training_loss: Loss for which every output is replaced by the best estimate of the label.
         bucket: Name or number of a public column. The rows of each value have their own prior.
         time_limit: Seconds of the design.
@@ -88,6 +93,7 @@ def privatise_labels(
     if training_loss is not None:
         with translate_errors():
             parse_loss(training_loss, option="training_loss")
+    _check_outputs(outputs, method, training_loss)
     if split is not None and epsilon1 is not None:
         must("split", "left out with epsilon1, which is used instead", split)
     split = split or "1"
@@ -100,7 +106,14 @@ def privatise_labels(
     from workbench.mechanisms.label_randomizers.randomized_response import rr_with_prior
     from workbench.pipeline.api import design
 
+    restricted_designs: list[Design] = []
+
     def design_response(prior: Any, response_epsilon: Fraction) -> Any:
+        if outputs == "labels" and method == "bins":
+            options = {"epsilon": response_epsilon, "method": "lp", "loss": loss}
+            restricted = design(prior, **options, time_limit=time_limit)
+            restricted_designs.append(restricted)
+            return restricted.mechanism
         if method != "unbiased":
             if method == "bins":
                 response = find_best_bins(prior, response_epsilon, loss)
@@ -121,6 +134,8 @@ def privatise_labels(
         epsilon_prior=epsilon1,
     )
     method_name = _METHOD_NAMES[method]
+    if outputs == "labels" and method == "bins":
+        method_name = "the best channel whose outputs are labels"
     release: Release | BucketRelease
     entries: Record
     if columns.bucket is None:
@@ -131,6 +146,7 @@ def privatise_labels(
         entries = {"bucket": columns.bucket.name, "buckets": {}}
         for name, part in release.releases.items():
             entries["buckets"][name] = {"rows": release.counts[name], **_describe_release(part)}
+    _add_restricted_losses(entries, release, restricted_designs, loss)
     label_source = "given"
     notes = []
     if labels is None:
@@ -164,6 +180,65 @@ def privatise_labels(
     return run.publish(columns, numbers, [release.labels], cost, report, lines)
 
 
+def _check_outputs(outputs: str, method: str, training_loss: str | None) -> None:
+    """Raise InvalidRequest if the outputs are unknown, or do not fit the other options."""
+    InvalidRequest.check_choice(("real", "labels"), "outputs", outputs)
+    if outputs == "real":
+        return
+    if method == "unbiased":
+        rule = "real with method unbiased, because an unbiased output can lie beyond the labels"
+        must("outputs", rule, outputs)
+    if training_loss is not None:
+        rule = "left out with --outputs labels, because estimates are no labels"
+        must("training_loss", rule, training_loss)
+
+
+def _add_restricted_losses(
+    entries: Record, release: Release | BucketRelease, designs: Sequence[Design], loss: str
+) -> None:
+    """Add the losses of outputs that are labels to the entries of a report.
+
+    They are functions of the private prior, so they may be published. Without such designs, nothing
+    is added.
+
+    Args:
+        entries: The entries of the report. With buckets, "buckets" has the entries of each one.
+        release: The release.
+        designs: The design of each release, in order. Empty if outputs may be any real numbers.
+        loss: Name of the loss.
+    """
+    from workbench.mechanisms.label_randomizers.label_randomizer import Release
+
+    if not designs:
+        return
+    if isinstance(release, Release):
+        parts = [(release, entries)]
+    else:
+        parts = [(part, entries["buckets"][name]) for name, part in release.releases.items()]
+    for (part, target), restricted in zip(parts, designs, strict=True):
+        is_used = restricted.mechanism.matrix.max(axis=0) > 0
+        target["outputs"] = part.mechanism.outputs[is_used].tolist()
+        target["d"] = len(target["outputs"])
+        target["expected_loss"] = restricted.objective
+        target["lower_bound_with_these_outputs"] = restricted.bound
+        target["expected_loss_with_real_outputs"] = _compute_real_loss(part, loss)
+
+
+def _compute_real_loss(release: Release, loss: str) -> float | None:
+    """Return the smallest expected loss with real outputs under the private prior.
+
+    None if it is not known for the loss.
+    """
+    from workbench.families.labels.problem import find_best_bins
+    from workbench.models.losses import parse_loss
+
+    try:
+        bins = find_best_bins(release.label_set, release.epsilon_response, loss)
+    except InvalidRequest:
+        return None
+    return float(release.label_set.prior @ bins.losses(parse_loss(loss)))
+
+
 def _describe_release(release: Release) -> Record:
     """Return the entries of a report about the mechanism of a release."""
     mechanism: Any = release.mechanism
@@ -194,17 +269,32 @@ def _list_lines(report: Record, method_name: str) -> Facts:
         text = f"{text}, replaced by the best estimates for {training_loss} loss"
     labels = ("labels", f"{report['labels']}, {report['label_set']}")
     if "buckets" not in report:
-        return [
+        lines: Facts = [
             ("epsilon", f"{report['epsilon']:g} = {describe_shares(report)}"),
             labels,
             ("outputs", f"{report['d']}, {text}"),
         ]
-    lines: Facts = [labels, ("outputs", text)]
+        if "expected_loss" in report:
+            lines.append(("expected loss", _describe_restricted_loss(report)))
+        return lines
+    lines = [labels, ("outputs", text)]
     for name, entries in report["buckets"].items():
         shares = describe_shares(entries)
         bucket_text = f"{name}: {entries['rows']} rows, epsilon {shares}, {entries['d']} outputs"
+        if "expected_loss" in entries:
+            bucket_text = f"{bucket_text}, expected loss {_describe_restricted_loss(entries)}"
         lines.append(("bucket", bucket_text))
     return lines
+
+
+def _describe_restricted_loss(entries: Record) -> str:
+    """Describe the expected loss of outputs that are labels, its bound, and that of real ones."""
+    text = f"{entries['expected_loss']:.6g}"
+    if entries["lower_bound_with_these_outputs"] is not None:
+        text += f" (proven lower bound {entries['lower_bound_with_these_outputs']:.6g})"
+    if entries["expected_loss_with_real_outputs"] is not None:
+        text += f"; with real outputs {entries['expected_loss_with_real_outputs']:.6g}"
+    return text
 
 
 def _read_labels(
