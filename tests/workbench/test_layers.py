@@ -103,6 +103,7 @@ USERS_OF_READERS = {
     "workbench.cli.laplace": "publishes a column of a file",
     "workbench.cli.privatise": "publishes columns of a file",
     "workbench.cli.privatise_labels": "publishes a column of a file",
+    "workbench.cli.privatise_names": "publishes a column of a file",
     "workbench.cli.privatise_places": "publishes two columns of a file",
     "workbench.pipeline.user_baselines": "tells a law table from other files",
     "workbench.privacy.column_release": "publishes columns of a file",

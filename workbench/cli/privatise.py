@@ -4,7 +4,7 @@
     OUT.csv.json    the report: budget, mechanism and expected error; may be published
     screen          also facts for the owner of the data alone, such as the budget of one person
 
-The report depends on the data only by the number of rows. The number of rows of one person is
+The report depends on the data only by the number of rows, and by totals of published names. The number of rows of one person is
 private, so it is only printed. Draws are exact and use the random numbers of the operating system.
 """
 
@@ -354,7 +354,7 @@ def privatise_noise(**options: Any) -> Report:
     Args:
         options: Options of the command.
     """
-    return _privatise_column("noise", **options)
+    return privatise_column("noise", **options)
 
 
 def privatise_quantizer(**options: Any) -> Report:
@@ -365,22 +365,11 @@ def privatise_quantizer(**options: Any) -> Report:
     Args:
         options: Options of the command.
     """
-    return _privatise_column("quantizer", "range", "levels", "epsilon", **options)
-
-
-def privatise_channel(**options: Any) -> Report:
-    """Publish every number of a column through a channel: a saved one, or the best for a range.
-
-    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
-
-    Args:
-        options: Options of the command.
-    """
-    return _privatise_column("channel", "range", "epsilon", **options)
+    return privatise_column("quantizer", "range", "levels", "epsilon", **options)
 
 
 # These options are fields of a Publication.
-_PUBLICATION_OPTIONS = (
+PUBLICATION_OPTIONS = (
     "source",
     "target",
     "person",
@@ -396,7 +385,7 @@ _PUBLICATION_OPTIONS = (
 )
 
 
-def _privatise_column(
+def privatise_column(
     kind: str,
     *required_names: str,
     column: str,
@@ -416,7 +405,7 @@ def _privatise_column(
         raw: Whether a mechanism without a certificate is accepted.
         **options: Fields of a `Publication`, and options of the design.
     """
-    publication_options = {name: options.pop(name) for name in _PUBLICATION_OPTIONS}
+    publication_options = {name: options.pop(name) for name in PUBLICATION_OPTIONS}
     run = Publication({"mechanism": mechanism}, **publication_options)
     time_limit = options.pop("time_limit", None)
     given = select_given(options)
@@ -435,7 +424,7 @@ def _load_or_design(
 ) -> Callable[[], ColumnMechanism]:
     """Check the options, and return a function that loads or designs the mechanism.
 
-    Raises InvalidRequest. Arguments are those of `_privatise_column`.
+    Raises InvalidRequest. Arguments are those of `privatise_column`.
     """
     from workbench.privacy.column_release import column_mechanism_of_design, load_column_mechanism
 

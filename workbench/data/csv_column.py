@@ -203,12 +203,12 @@ class CsvTable:
     def replace_columns(
         self, positions: Sequence[int], numbers: dict[int, npt.NDArray[Any]]
     ) -> list[list[str]]:
-        """Build a table of the copied columns and of columns with new numbers.
+        """Build a table of the copied columns and of columns with new numbers or texts.
 
         Args:
             positions: Positions of the columns that are copied, counted from 0.
-            numbers: New numbers by the position of their column. Shape (rows,) each. They replace
-                a copied column of the same position.
+            numbers: New numbers or texts by the position of their column. Shape (rows,) each. They
+                replace a copied column of the same position.
 
         Returns:
             Cells of each row, with the header if there is one. The columns keep their order.
@@ -219,7 +219,7 @@ class CsvTable:
             if self.header:
                 column = [self.rows[0][position]]
             if position in numbers:
-                column += map(repr, list_with_integers(numbers[position]))
+                column += map(str, list_with_integers(numbers[position]))
             else:
                 column += [row[position] for row in self.body]
             columns.append(column)

@@ -1,0 +1,133 @@
+"""The command `privatise channel` for names and scores: outputs, totals, budgets and errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+
+NAMES = ["north", "south", "coast"]
+COUNTS = [500, 300, 200]
+COMMAND = "channel p.csv --column region --out o.csv"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with certificates of channels."""
+    folder = tmp_path_factory.mktemp("certificates")
+    names = wb.FiniteQuery(NAMES, neighbours="all")
+    wb.design(names, loss="error-rate", epsilon=1).save(folder / "names.json")
+    scores = wb.FiniteQuery("1..5", neighbours="all")
+    wb.design(scores, loss="error-rate", epsilon=2).save(folder / "scores.json")
+    path = wb.FiniteQuery(NAMES, neighbours="consecutive")
+    wb.design(path, loss="error-rate", epsilon=1).save(folder / "local.json")
+    constant = wb.Channel.from_rows([[1, 1], [1, 1]])
+    constant = wb.Channel(constant.rows, axis_labels=(("north", "south"), ("north", "south")))
+    record = {"inputs": ["north", "south"], "outputs": ["north", "south"]}
+    wb.Certificate(constant, "pure", 1, record=record).save(folder / "constant.json")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with the file p.csv of NAMES, COUNTS times each."""
+    monkeypatch.chdir(tmp_path)
+    write_table([name for name, count in zip(NAMES, COUNTS, strict=True) for _ in range(count)])
+    return tmp_path
+
+
+def write_table(cells: list[str]) -> None:
+    """Write p.csv with the column region."""
+    Path("p.csv").write_text("\n".join(["who,region", *(f"p,{cell}" for cell in cells), ""]))
+
+
+def privatise(capsys: Any, certificate: Path, options: str = "") -> tuple[int, str, str]:
+    """Run the command. Return the exit code, and the texts on stdout and stderr in one line."""
+    with pytest.raises(SystemExit) as stop:
+        main(["privatise", *COMMAND.split(), "--mechanism", str(certificate), *options.split()])
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), " ".join(out.split()), " ".join(err.split())
+
+
+def test_names_are_published_with_totals(folder: Path, certificates: Path, capsys: Any) -> None:
+    options = "--totals t.csv --insecure-seed 7 --json"
+    code, out, _ = privatise(capsys, certificates / "names.json", options)
+    assert code == 0
+    published = Path("o.csv").read_text().split()[1:]
+    assert {*published} == {*NAMES}
+    report = json.loads(Path("o.csv.json").read_text())
+    with Path("t.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["value"] for row in rows] == NAMES
+    # With p = e/(e + 2) and q = 1/(e + 2), the total of a name is (N - n q)/(p - q).
+    power = np.e
+    right, wrong = power / (power + 2), 1 / (power + 2)
+    for row, entry in zip(rows, report["totals"], strict=True):
+        count = published.count(row["value"])
+        expected = (count - len(published) * wrong) / (right - wrong)
+        assert float(row["total"]) == pytest.approx(expected)
+        assert entry["total"] == pytest.approx(expected)
+    # Four standard errors are exceeded with probability 6e-5. The seed is fixed.
+    for row, count in zip(rows, COUNTS, strict=True):
+        assert abs(float(row["total"]) - count) < 4 * float(row["standard_error"])
+    assert json.loads(out)["budget_between_any_two_values"]["epsilon"] == 1
+
+
+def test_scores_are_read_as_numbers(folder: Path, certificates: Path, capsys: Any) -> None:
+    write_table(["1", "2.0", " 5", "3", "4"] * 20)
+    assert privatise(capsys, certificates / "scores.json")[0] == 0
+    published = Path("o.csv").read_text().split()[1:]
+    assert {*published} <= {"1", "2", "3", "4", "5"}
+    errors = json.loads(Path("o.csv.json").read_text())["expected_error"]
+    # Randomized response among 5 values at ε = 2 is wrong with probability 4/(e² + 4).
+    assert [*errors.values()] == pytest.approx([4 / (np.exp(2) + 4)] * 2, abs=1e-9)
+
+
+def test_an_error_does_not_quote_a_cell(folder: Path, certificates: Path, capsys: Any) -> None:
+    write_table(["north", "hidden", "hidden"])
+    code, out, err = privatise(capsys, certificates / "names.json")
+    assert code == 2
+    assert "line 3 of p.csv must be one of the 3 inputs of the mechanism" in err
+    assert "hidden" not in out + err
+    assert "2 such" not in err
+    assert not Path("o.csv").exists()
+
+
+@pytest.mark.parametrize("column", ["2", "north"])
+def test_a_first_row_that_may_be_data_is_refused(
+    folder: Path, certificates: Path, capsys: Any, column: str
+) -> None:
+    Path("p.csv").write_text("p,north\nq,south\n")
+    command = f"privatise channel p.csv --column {column} --out o.csv --mechanism"
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), str(certificates / "names.json")])
+    assert stop.value.code == 2
+    assert "--header or --no-header" in " ".join(capsys.readouterr().err.split())
+    assert not Path("o.csv").exists()
+
+
+def test_a_local_channel_needs_its_option(folder: Path, certificates: Path, capsys: Any) -> None:
+    assert privatise(capsys, certificates / "local.json")[0] == 2
+    assert privatise(capsys, certificates / "local.json", "--local-neighbours")[0] == 0
+
+
+def test_laws_that_are_equal_have_no_totals(folder: Path, certificates: Path, capsys: Any) -> None:
+    write_table(["north", "south"])
+    code, _, err = privatise(capsys, certificates / "constant.json", "--totals t.csv")
+    assert code == 2
+    assert "linearly dependent" in err
+    assert privatise(capsys, certificates / "constant.json")[0] == 0
+    assert json.loads(Path("o.csv.json").read_text())["totals"] is None
+
+
+def test_options_of_a_range_are_refused(folder: Path, certificates: Path, capsys: Any) -> None:
+    code, _, err = privatise(capsys, certificates / "names.json", "--clip")
+    assert code == 2
+    assert "clip must be left out" in err

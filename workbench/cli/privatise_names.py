@@ -1,0 +1,255 @@
+"""The command `privatise channel`: a column of numbers of a range, or of listed names or scores.
+
+Listed names or scores need a channel that was designed with --answers. Every cell must be one
+of the inputs of the channel. Totals are estimated from the published column
+(`workbench.mechanisms.name_totals`), so they may be published and use no budget. Errors never show
+a cell, because cells are private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.cli.console import Report, make_table
+from workbench.cli.options import select_given
+from workbench.cli.output_paths import check_outputs, write_output
+from workbench.cli.privatise import PUBLICATION_OPTIONS, Publication, privatise_column
+from workbench.errors import InvalidRequest, must
+from workbench.exact.objects import Record
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import can_publish_reals
+
+if TYPE_CHECKING:
+    from workbench.data.csv_column import CsvColumn
+    from workbench.exact.arrays import Integers
+    from workbench.privacy.loading import FileContents
+    from workbench.privacy.row_cost import RowCost
+
+_TOTALS_NOTE = (
+    "The totals are unbiased estimates from the published column alone. They use no further "
+    "budget. Their standard errors measure the randomization, not which people are in the table."
+)
+
+
+@dataclass(frozen=True)
+class NameColumn:
+    """The options of a column of names.
+
+    Attributes:
+        column: Name or number of the column.
+        totals: CSV file for the totals. None: no file is written.
+        raw: Whether a mechanism without a certificate is accepted.
+    """
+
+    column: str
+    totals: Path | None
+    raw: bool
+
+
+def privatise_channel(*, totals: Path | None, **options: Any) -> Report:
+    """Publish a column through a channel: a saved one, or the best for a range of numbers.
+
+    A channel that was designed with --answers publishes a column of names or scores. The report
+    then has unbiased totals: how many rows have each value, with standard errors.
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
+
+    Args:
+        totals: CSV file for the totals. None: no file is written.
+        options: Options of the command.
+    """
+    mechanism = options["mechanism"]
+    contents = None
+    if mechanism is not None:
+        contents = read_name_channel(mechanism)
+    if contents is None:
+        if totals is not None:
+            must("totals", "given with a channel between listed values (--answers)", totals.name)
+        return privatise_column("channel", "range", "epsilon", **options)
+    column = options.pop("column")
+    raw = options.pop("raw")
+    publication_options = {name: options.pop(name) for name in PUBLICATION_OPTIONS}
+    given = select_given({**options, "mechanism": None, "time_limit": None})
+    for name in given:
+        must(name, "left out with a channel between listed values, which fixes it", given[name])
+    run = Publication({"mechanism": mechanism}, **publication_options)
+    return privatise_names(run, NameColumn(column, totals, raw), contents)
+
+
+def read_name_channel(path: Path) -> FileContents | None:
+    """Read a mechanism file. The result is None if it is no channel between listed values.
+
+    Args:
+        path: Path of the file.
+    """
+    from workbench.privacy.loading import read_mechanism_file
+    from workbench.questions.places import are_planar
+
+    contents = read_mechanism_file(path)
+    channel = contents.mechanism
+    if not isinstance(channel, Channel) or can_publish_reals(channel):
+        return None
+    if channel.axis_labels is None or any(map(are_planar, channel.axis_labels)):
+        return None
+    return contents
+
+
+def privatise_names(run: Publication, options: NameColumn, contents: FileContents) -> Report:
+    """Publish a column of listed values, and estimate how many rows have each value.
+
+    Args:
+        run: The files and options of the publication.
+        options: The column and the file of the totals.
+        contents: The channel, as `read_name_channel` returns it.
+
+    Raises:
+        InvalidRequest: A cell is no input of the channel, or an option does not fit.
+    """
+    from workbench.exact.sampler import Sampler
+    from workbench.mechanisms.name_totals import estimate_totals
+
+    channel: Any = contents.mechanism
+    certificate = contents.certificate
+    if certificate is None and not options.raw:
+        must("mechanism", "a certificate (or use --raw)", "a file that proves no privacy")
+    outputs = {"output": run.target, "report beside the output": run.sidecar}
+    check_outputs({"input": run.source, **run.inputs}, {**outputs, "totals": options.totals})
+    if options.totals is not None and options.totals.is_file() and not run.overwrite:
+        got = f"{options.totals.name}, which exists"
+        must("totals", "a new file, or given with --overwrite", got)
+    columns = run.read([options.column])
+    positions = _find_rows(channel, columns.private[0], options.column, header=run.header)
+    cost = _make_row_cost(contents)
+    output_positions = Sampler(list(channel.rows), run.random_source).draw_from(positions)
+    notes = []
+    totals_table: list[Record] | None = None
+    try:
+        counts = np.bincount(output_positions, minlength=len(channel.outputs))
+        totals = estimate_totals(channel, counts)
+    except InvalidRequest as error:
+        if options.totals is not None:
+            raise
+        notes.append(f"No totals are estimated. {error}")
+    else:
+        notes.append(_TOTALS_NOTE)
+        rows = zip(_list_names(channel.inputs), totals.values, totals.errors, strict=True)
+        totals_table = [
+            {"value": name, "total": float(total), "standard_error": float(error)}
+            for name, total, error in rows
+        ]
+    report = {
+        "column": options.column,
+        "method": "channel",
+        "mechanism": channel.describe(),
+        "certified": certificate is not None,
+        "claim": certificate.claim.to_dict() if certificate else None,
+        "expected_error": _measure_errors(channel),
+        "totals": totals_table,
+        "words": notes,
+    }
+    if certificate is None:
+        notes.append("The mechanism has no certificate and claims no privacy.")
+    published = channel.outputs[output_positions]
+    result = run.publish(columns, positions.astype(float), [published], cost, report, [])
+    if totals_table is None:
+        return result
+    if options.totals is not None:
+        write_output(options.totals, _encode_totals(totals_table))
+    cells = [
+        [row["value"], f"{row['total']:.1f}", f"{row['standard_error']:.1f}"]
+        for row in totals_table
+    ]
+    table = make_table("Estimated totals", ["value", "rows", "standard error"], cells)
+    return Report(result.values, [*result.parts, table])
+
+
+def _find_rows(
+    channel: Channel, column: CsvColumn, selected: str, *, header: bool | None
+) -> Integers:
+    """Return the row of the channel for every cell. Raises InvalidRequest, without any cell."""
+    first_cell = column.table.rows[0][column.position]
+    has_unclear_header = selected.strip().isdecimal() or _find_row(channel, first_cell) is not None
+    if header is None and has_unclear_header:
+        rule = (
+            "given with --header or --no-header, because the first cell of a column of names may "
+            "be a name as well"
+        )
+        must("input", rule, column.table.file)
+    row_by_cell = {cell: _find_row(channel, cell) for cell in {*column.cells}}
+    for index, cell in enumerate(column.cells):
+        if row_by_cell[cell] is None:
+            place = column.table.describe_row(index)
+            must(place, f"one of the {len(channel.rows)} inputs of the mechanism", "another value")
+    return np.array([row_by_cell[cell] for cell in column.cells], dtype=np.int64)
+
+
+def _find_row(channel: Channel, cell: str) -> int | None:
+    """Return the row of the channel for a cell. None if it is no input."""
+    try:
+        return channel.find_row(cell.strip())
+    except InvalidRequest:
+        return None
+
+
+def _list_names(inputs: Any) -> list[Any]:
+    """Return the inputs of a channel for reports."""
+    from workbench.data.points import format_point
+
+    return [format_point(value) for value in inputs]
+
+
+def _make_row_cost(contents: FileContents) -> RowCost:
+    """Return the privacy cost of one row: by the certificate, and between any two inputs."""
+    from workbench.privacy.privacy_budget import PrivacyBudget, budget_of_claim
+    from workbench.privacy.row_cost import RowCost, find_exact_budget
+
+    channel: Any = contents.mechanism
+    claim = contents.certificate.claim if contents.certificate else None
+    budget = budget_of_claim(claim) if claim else None
+    delta = budget.delta if budget else Fraction(0)
+    any_two = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(None)
+    if claim is None:
+        budget = any_two
+    if channel.neighbours is None and budget is not None and not budget.per_distance:
+        is_local = False
+        any_two = budget
+    else:
+        is_local = channel.neighbours is not None and not any_two.is_within(budget)
+        any_two = any_two.round_up_epsilon()
+    return RowCost(
+        budget,
+        any_two,
+        is_local,
+        domain=f"the {len(channel.rows)} inputs",
+        notion=claim.notion.name if claim else "none",
+        rho=claim.values.get("rho") if claim and channel.neighbours is None else None,
+        neighbour_condition="that are neighbours in the certificate",
+    )
+
+
+def _measure_errors(channel: Channel) -> dict[str, float]:
+    """Return the probabilities of a wrong output. They depend on the channel alone."""
+    inputs = _list_names(channel.inputs)
+    outputs = channel.outputs.tolist()
+    right = []
+    for row, name in zip(channel.matrix, inputs, strict=True):
+        right.append(sum(mass for mass, output in zip(row, outputs, strict=True) if output == name))
+    return {
+        "probability of another value than the true one, all values equally often": float(
+            1 - np.mean(right)
+        ),
+        "largest probability of another value than the true one": float(1 - min(right)),
+    }
+
+
+def _encode_totals(rows: list[Record]) -> bytes:
+    """Encode the totals as a CSV file."""
+    from workbench.data.csv_column import encode_csv_rows
+
+    cells = [["value", "total", "standard_error"]]
+    cells += [[str(row["value"]), repr(row["total"]), repr(row["standard_error"])] for row in rows]
+    return encode_csv_rows(cells)
