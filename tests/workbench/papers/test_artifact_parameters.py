@@ -205,6 +205,7 @@ def test_parameters_are_declared_used_and_no_arguments_of_reproduce(name: str) -
         ("modulo-noise", "fig9", {"n": 9, "deltas": "0,0.2"}),
         ("modulo-noise", "fig11", {"n": 5, "max_shifts": "1,5", "epsilon_left": "1"}),
         ("modulo-noise", "fig14", {"n_left": 6, "shifts_left": "1,2"}),
+        ("modulo-noise", "meters", {"n_load": 8, "load_step": 2}),
         ("dql", "bits", {"epsilons": "1,2,3", "points": 5}),
         ("optm", "fig2", {"gamma": 0.5}),
         ("label-dp", "channel_lp", {"labels": "11", "epsilons": "1"}),

@@ -7,14 +7,17 @@ in a test are stored results of the solver, which agree with the closed forms.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import re
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
+import pandas as pd
 import pytest
 
+import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.count_queries import BASELINE_FAMILIES
 from workbench.mechanisms.channel import Channel, pairs_within
@@ -25,7 +28,7 @@ from workbench.papers import artifact as artifacts
 from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, read_declaration, read_printed_numbers
-from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures
+from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures, meters
 from workbench.papers.modulo_noise.curves import (
     fit_least_baseline,
     list_delta_steps,
@@ -75,7 +78,7 @@ def test_every_artifact_runs_and_draws_and_nothing_is_surprising(name: str) -> N
 
 
 def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
-    for name in ("fig1", "fig14", "eq59", "fig13"):
+    for name in ("fig1", "fig14", "meters", "eq59", "fig13"):
         table = PAPER.artifacts[name](False).table
         assert np.abs(table["law"] - table["solver"]).max() < 1e-8, name
     for name in ("fig9", "fig10"):
@@ -130,6 +133,30 @@ def test_fig13_and_fig14_have_the_stored_values() -> None:
     fig14 = PAPER.artifacts["fig14"](False).table
     right = fig14[(fig14["panel"] == "right") & (fig14["eta"] == 0)]["error_rate"]
     assert right.tolist() == pytest.approx([0.8622908, 0.7335712, 0.5717809], abs=5e-8)
+
+
+def test_the_stored_meter_table_is_that_of_the_recipe(tmp_path: Path) -> None:
+    meters.write_meter_table(tmp_path / "meters.csv")
+    assert (tmp_path / "meters.csv").read_bytes() == meters.METER_FILE.read_bytes()
+
+
+def test_the_differences_of_the_meters_are_those_of_all_pairs_of_loads() -> None:
+    """With one other house of any load, the difference is floor(d / step) or floor(d / step) + 1."""
+    table = PAPER.artifacts["meters"](False).table
+    tenths = {round(10 * load) for load in pd.read_csv(meters.METER_FILE)["charger"]}
+    differences = set()
+    for first, second, other in itertools.product(tenths, tenths, range(14)):
+        differences.add(abs((first + other) // 14 - (second + other) // 14))
+    names = ", ".join(map(str, sorted(differences - {0})))
+    assert {*table[table["panel"] == "b"]["shifts"]} == {f"{{{names}}}"}
+
+
+def test_the_noise_of_the_meters_is_that_of_a_design_from_data() -> None:
+    table = PAPER.artifacts["meters"](False).table
+    row = table[(table["panel"] == "b") & (table["epsilon"] == 1)].iloc[0]
+    design = wb.design("modulo", n=16, data=meters.METER_FILE, query=row["query"], epsilon=1)
+    assert design.objective == pytest.approx(row["error_rate"], abs=1e-9)
+    assert row["error_rate"] < row["bounded_error_rate"]
 
 
 def test_table1_has_the_stored_optima_and_the_deltas_of_printed_staircases() -> None:
