@@ -5,6 +5,7 @@ MAE is the mean absolute error. OPTM, MVU, RQM and ERM are the mechanisms of the
 
 from __future__ import annotations
 
+import math
 import struct
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linprog
 
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.families.quantizer.search import find_largest_q_rqm
@@ -145,6 +147,46 @@ def test_theorem_5_as_printed_allows_a_mechanism_that_is_not_private():
 
 def test_no_mechanism_satisfies_the_pair_of_theorem_5_at_the_last_bin():
     assert errata.check_theorem5()["last_limit"] == 0
+
+
+def _satisfies_theorem_6(inner: float, outer: float) -> bool:
+    """Return whether any q satisfies the rows of Theorem 6 that do not mention ε.
+
+    The bins are ±inner and ±outer. The variables are q_1(1), q_2(1), q_2(2), q_3(1), q_3(2) and
+    q_3(3), and the rows are written as differences that must be >= 0.
+    """
+    rows = [
+        # q_j(i) >= q_{j+1}(i), then q_j(i) <= q_j(i+1).
+        [1, -1, 0, 0, 0, 0],
+        [0, 1, 0, -1, 0, 0],
+        [0, 0, 1, 0, -1, 0],
+        [0, -1, 1, 0, 0, 0],
+        [0, 0, 0, -1, 1, 0],
+        [0, 0, 0, 0, -1, 1],
+        # q_2(2) >= q_3(3).
+        [0, 0, 1, 0, 0, -1],
+        # The two pairs of k = 2, r = 4: B_4 - B_3 = outer - inner, B_4 - B_2 = outer + inner.
+        [0, inner - outer, 0, inner + outer, 0, 0],
+        [inner - outer, inner + outer, 0, 0, 0, 0],
+    ]
+    sums = [[1, 0, 0, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    result = linprog(np.zeros(6), -np.array(rows), np.zeros(9), sums, np.ones(3), (0, 1))
+    return bool(result.status == 0)
+
+
+@pytest.mark.parametrize("ratio", [1.5, 2.99, 3.01, 5])
+def test_theorem_6_excludes_outer_bins_beyond_three_times_the_inner_ones(ratio: float):
+    assert _satisfies_theorem_6(0.9, ratio * 0.9) == (ratio <= 3)
+
+
+def test_vectors_between_knots_exceed_the_squared_distance_budget():
+    """At .1 the law is .8 times that of the knot 0 and .2 times that of .5, which differ by e^(1/4).
+
+    Four coordinates have four times the loss of one.
+    """
+    numbers = errata.check_metric_vectors()
+    assert numbers["exact_epsilon"] == pytest.approx(4 * math.log(0.8 + 0.2 * math.exp(0.25)))
+    assert numbers["knot_epsilon"] < numbers["exact_epsilon"] <= numbers["proven_epsilon"]
 
 
 def test_the_best_of_the_family_of_optm_for_the_squared_error_is_private():

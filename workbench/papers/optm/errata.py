@@ -22,6 +22,7 @@ from workbench.exact.numbers import ONE
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, solve_exact_quantizer
 from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
+from workbench.families.quantizer.vectors import compute_vector_privacy
 from workbench.mechanisms.baselines.two_bin import (
     equal_bins,
     erm,
@@ -327,6 +328,35 @@ def find_least_metric_epsilons() -> Record:
     }
 
 
+def check_metric_vectors() -> Record:
+    """Compare ε B² of Section 5 with the exact ε of two vectors that are no knots.
+
+    A coordinate is quantized by the mechanism with squared-distance privacy on the knots -1, -1/2,
+    0, 1/2, 1 and the smallest squared error. Its ε is 1. An input between two knots is first
+    rounded to one of them at random. The two vectors are 0 and (0.1, ..., 0.1) in dimension 4, so
+    their distance B is 0.2.
+
+    Returns:
+        knot_epsilon: ε B². exact_epsilon: the largest privacy loss of the two vectors.
+        proven_epsilon: the ε that holds for all vectors.
+    """
+    dimension = 4
+    step = Fraction(1, 10)
+    bins = tuple(read_bins("-3,-0.5,0.5,3"))
+    question = LawQuestion(ONE, loss="squared", metric="squared")
+    answer = solve_exact_quantizer(bins, question, knots=5)
+    assert answer is not None
+    quantizer = answer.quantizer
+    laws = quantizer.probabilities(np.array([0.0, float(step)]))
+    privacy = compute_vector_privacy(quantizer, ONE, "squared", dimension, 2 * step)
+    assert privacy.knot_vectors is not None
+    return {
+        "knot_epsilon": float(privacy.knot_vectors),
+        "exact_epsilon": dimension * float(np.abs(np.log(laws[0] / laws[1])).max()),
+        "proven_epsilon": float(privacy.all_vectors),
+    }
+
+
 def check_objective_constant() -> Record:
     """Return the MAE of stochastic rounding, and the constant of (8).
 
@@ -352,22 +382,33 @@ def check_theorem6() -> Record:
     Returns:
         requirements: the smallest q_2(1) for the bins of Tables 3, 4 and 6, as text.
         min_requirement: the smallest of them. solved_count: the number of slices that have a
-        solution.
+        solution. narrow_count, wide_count: the same for the bins ±0.9, ±B with B = 2.99 * 0.9 and
+        B = 3.01 * 0.9.
     """
     least_values = {}
     for number in (3, 4, 6):
         bins = read_bins(get_printed_numbers()[f"table{number}"]["OPTM"]["bins"])
         least_values[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape = make_two_bin_shape(read_bins("-3,-0.5,0.5,3"), uniform_density())
-    solver = ProgramSolver(LawQuestion(ONE))
-    solved_count = 0
-    for q in np.arange(0.05, 1, 0.1):
-        program = shape.theorem6(20.0, 1.0, float(q), 0.0)
-        solved_count += solver.solve(program) is not None
-    solver.close()
     parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least_values.items()]
     return {
         "requirements": ", ".join(parts),
         "min_requirement": min(least_values.values()),
-        "solved_count": solved_count,
+        "solved_count": _count_theorem6_slices("-3,-0.5,0.5,3"),
+        "narrow_count": _count_theorem6_slices("-2.691,-0.9,0.9,2.691"),
+        "wide_count": _count_theorem6_slices("-2.709,-0.9,0.9,2.709"),
     }
+
+
+def _count_theorem6_slices(bins: str) -> int:
+    """Count the slices of Theorem 6's program that have a solution at ε = 20.
+
+    q_2(1) is fixed to 0.05, 0.1, ..., 0.95, with the lower bounds o = 0.
+    """
+    shape = make_two_bin_shape(read_bins(bins), uniform_density())
+    solver = ProgramSolver(LawQuestion(ONE))
+    solved_count = 0
+    for q in np.arange(0.05, 1, 0.05):
+        program = shape.theorem6(20.0, 1.0, float(q), 0.0)
+        solved_count += solver.solve(program) is not None
+    solver.close()
+    return solved_count
