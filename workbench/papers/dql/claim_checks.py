@@ -93,3 +93,21 @@ def measure_length_growth(ell: float) -> Record:
         "most_growth": float(np.diff(rests).max()),
         "information_excess": lengths[4] - (math.log2(1e4) - math.log2(math.e)),
     }
+
+
+def measure_lengths_far_out(ell: float) -> Record:
+    """Compute the mean length of the gamma code of inputs up to 10^12, at ε = 1.
+
+    Args:
+        ell: The ratio ℓ > 1.
+
+    Returns:
+        lengths: the mean lengths in bits for x = 1, 10^3, 10^6, 10^12, as text. is_finite: whether
+        all are finite.
+    """
+    law = compute_levels(ell)
+    lengths = [mean_bits(1.0, law, "gamma", DataLaw.point(x)) for x in (1.0, 1e3, 1e6, 1e12)]
+    return {
+        "lengths": ", ".join(f"{length:.2f}" for length in lengths),
+        "is_finite": all(math.isfinite(length) for length in lengths),
+    }

@@ -126,3 +126,21 @@ def compare_zero_masses(table: pd.DataFrame) -> Record:
         "masses": ", ".join(f"{law} {mass:.4f}" for law, mass in masses.items()),
         "least_gain": optimal_masses.min() - other_masses.max(),
     }
+
+
+def compare_listed_masses(table: pd.DataFrame) -> Record:
+    """Compare the masses of listed differences in Fig. 14 with those of the other noise values.
+
+    Args:
+        table: The stored table of the figure.
+
+    Returns:
+        least_ratio: the smallest ratio of a mass at 0 or a listed difference to a mass at another
+        noise value, over all panels and ε.
+    """
+    ratios = []
+    for (_, shifts, _), rows in table.groupby(["panel", "shifts", "epsilon"]):
+        listed = {0, *map(int, shifts.strip("{}").split(","))}
+        is_listed = rows["eta"].isin(listed)
+        ratios.append(rows["law"][is_listed].min() / rows["law"][~is_listed].max())
+    return {"least_ratio": min(ratios)}

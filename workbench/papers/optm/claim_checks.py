@@ -54,6 +54,19 @@ def compare_rqm_definition() -> Record:
     return {"max_difference": max(differences)}
 
 
+def measure_bias_by_bits() -> Record:
+    """Compute the exact bias of RQM and ERM with 2, 4, ..., 64 equal bins in [-2, 2].
+
+    Returns:
+        biases: the largest bias for each number of bits, as text. max_bias: the largest of them.
+    """
+    biases = []
+    for bits in range(1, 7):
+        bins = equal_bins(2**bits, 2)
+        biases.append(max(rqm(bins, "0.4").bias, erm(bins, "1").bias))
+    return {"biases": ", ".join(map(str, biases)), "max_bias": max(biases)}
+
+
 def measure_growth_in_bins() -> Record:
     """Measure how the exact ε of ERM and RQM grows with the number m of equal bins.
 
