@@ -11,9 +11,9 @@ in brackets are references of the paper, numbers in parentheses its equations.
     data-independent, ρ [13]            data_independent(question, error_rate):  f(0) = 1-ρ, the
                                         rest ρ/(N-1) each
     clamping, (57)-(58)                 clamped_channel(n, law)
-    discrete count mechanism [10]       not specified in the paper: any law can replace it
-                                        (`clamped_channel`, Channel.from_rows,
-                                        AdditiveNoise.from_pmf)
+    discrete count mechanism [10]       not defined in the paper, and of [10] only the abstract was
+                                        accessible: any law can replace it (`clamped_channel`,
+                                        Channel.from_rows, AdditiveNoise.from_pmf)
 
 Erratum. (58) gives the last output k = n the mass 1 - F(n - q), so the rows sum to 1 - f(n - q).
 By (57) this mass is Pr[η >= n - q] = 1 - F(n - q - 1), which `clamped_channel` uses.

@@ -140,7 +140,7 @@ def compare_listed_masses(table: pd.DataFrame) -> Record:
     """
     ratios = []
     for (_, shifts, _), rows in table.groupby(["panel", "shifts", "epsilon"]):
-        listed = {0, *map(int, shifts.strip("{}").split(","))}
+        listed = {0, *map(int, str(shifts).strip("{}").split(","))}
         is_listed = rows["eta"].isin(listed)
         ratios.append(rows["law"][is_listed].min() / rows["law"][~is_listed].max())
     return {"least_ratio": min(ratios)}

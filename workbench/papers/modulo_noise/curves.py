@@ -23,7 +23,8 @@ such as "0.1:4:40" (`workbench.data.parameter_grid`). `**question` stands for th
 
 The paper does not state M for Figs. 5-8. We use M = {1}, because the paper's M is one-sided, and
 M = {-1, 1} for the curves that the paper calls symmetric. The paper compares with a "discrete count
-mechanism", its reference [10], but does not specify it, so it is omitted here.
+mechanism", its reference [10] (arXiv:2007.09374). The paper does not define it, and of [10] only
+the abstract was accessible, so it is omitted here.
 
 | mean squared error (MSE) | meaning                                                       |
 |------------------|-----------------------------------------------------------------------|
