@@ -226,6 +226,34 @@ def test_lengths_are_equal_at_a_large_delta0_and_its_double(delta0: float) -> No
     assert lengths[0] == pytest.approx(lengths[1], abs=1e-13)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "bits", "code"),
+    [(1.02, 5.0, "gamma"), (7.0, 4.2, "delta"), (10.4736, 5.0, "gamma")],
+)
+def test_skipped_points_do_not_change_the_least_ell(
+    epsilon: float, bits: float, code: elias.Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = find_least_ell(epsilon, bits, code)
+    # No length is infinitely far above the budget, so nothing is skipped.
+    monkeypatch.setattr(search, "_RISE_SAFETY", math.inf)
+    assert find_least_ell(epsilon, bits, code).ell == quick.ell
+
+
+def test_the_search_computes_few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    compute_lengths = search._compute_lengths.__wrapped__
+
+    def count_lengths(*arguments: object) -> object:
+        lengths = compute_lengths(*arguments)
+        counts.append(lengths.size)
+        return lengths
+
+    monkeypatch.setattr(search, "_compute_lengths", count_lengths)
+    find_least_ell(1.02, 5)
+    # All points of the octaves and of three octaves of the scan are 59 + 3 * 64.
+    assert sum(counts) < 150
+
+
 def test_one_bit_is_out_of_reach() -> None:
     assert find_least_ell(epsilon=1.0, bits=1.0).ell is None
 

@@ -17,7 +17,8 @@ runs over log2 δ₀:
 1. one point per octave from ℓ - 1 = 2^-51 on, to find where the length is close to the budget;
 2. from there `SCAN_POINTS_PER_OCTAVE` points per octave. Local minima just above the budget are
    refined, because a dip between two points may reach the budget. The length falls by jumps but
-   rises by at most 2 bits per octave, which bounds the depth of such dips;
+   rises by at most 2 bits per octave, which bounds the depth of such dips. It also shows that
+   points before a long length do not fit; these are not computed;
 3. the first two neighbouring points of which only the second fits the budget are a bracket; it is
    bisected to the last bit of δ₀.
 
@@ -74,6 +75,10 @@ _MAX_LOG_DELTA: Final = math.log2(160.0)  # The search ends here, and finds no �
 _OCTAVE_SWING_BITS: Final = 3.0
 # A minimum between two points is at most this far below them; only such dips are refined.
 _MAX_DIP_BITS: Final = 0.25
+# A chunk of this many points is skipped if its last length is far above the budget.
+_CHUNK_POINTS: Final = 8
+_MAX_RISE_BITS: Final = 2.0  # The length rises by at most this much per octave.
+_RISE_SAFETY: Final = 2.0  # A chunk is skipped only if this times the possible rise is too little.
 _MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
 _MAX_ROUNDING_STEPS: Final = 40  # If no ℓ fits after this many doubled steps, none is returned.
 _MAX_SCALED_INPUT: Final = 2.0**60  # ε times a larger number would not fit into an integer.
@@ -189,21 +194,27 @@ def find_least_ell(
 def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
     """Find the smallest log2 δ₀ whose length is at most `bits`; None if there is none."""
     octaves = np.append(np.arange(_MIN_LOG_DELTA, _MAX_LOG_DELTA), _MAX_LOG_DELTA)
-    octave_lengths = length.compute_at(octaves)
+    chunk_rise = _RISE_SAFETY * _MAX_RISE_BITS * _CHUNK_POINTS
+    # Lengths above this limit change neither the smallest length nor the first close octave.
+    octave_limit = max(bits, length(_MAX_LOG_DELTA)) + _OCTAVE_SWING_BITS
+    octave_lengths = _compute_close_lengths(length, octaves, octave_limit, chunk_rise)
     if octave_lengths[0] <= bits:
         return float(octaves[0])
-    close_bits = max(bits, float(octave_lengths.min())) + _OCTAVE_SWING_BITS
+    least_possible_bits = max(bits, float(octave_lengths.min()))
+    close_bits = least_possible_bits + _OCTAVE_SWING_BITS
     first_close = np.flatnonzero(octave_lengths <= close_bits)[0]
     least_length = math.inf
     lowest_point = _MAX_LOG_DELTA
     points = [float(octaves[max(0, first_close - 1)])]
     lengths = [length(points[0])]
     while points[-1] < _MAX_LOG_DELTA:
-        steps = np.arange(1, SCAN_POINTS_PER_OCTAVE + 1) / SCAN_POINTS_PER_OCTAVE
+        steps = np.arange(1, _CHUNK_POINTS + 1) / SCAN_POINTS_PER_OCTAVE
         grid = np.minimum(points[-1] + steps, _MAX_LOG_DELTA)
-        # The last points of the previous octave show minima across its end.
+        # The last points of the previous chunk show minima across its end.
         points = points[-2:] + grid.tolist()
-        lengths = lengths[-2:] + length.compute_at(grid).tolist()
+        grid_rise = chunk_rise / SCAN_POINTS_PER_OCTAVE
+        grid_lengths = _compute_close_lengths(length, grid, least_possible_bits, grid_rise)
+        lengths = lengths[-2:] + grid_lengths.tolist()
         for i in range(1, len(points)):
             if lengths[i] <= bits:
                 return _bisect_crossing(length, bits, points[i - 1], points[i])
@@ -220,6 +231,31 @@ def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
     high = min(lowest_point + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
     _find_minimum(length, bits, low, high)
     return None
+
+
+def _compute_close_lengths(
+    length: _LengthFunction, grid: Vector, limit: float, margin: float
+) -> Vector:
+    """Compute the lengths at a grid of log2 δ₀, except where they are proven to exceed a limit.
+
+    Args:
+        length: the mean length as a function of log2 δ₀.
+        grid: increasing points, shape (n,).
+        limit: the limit in bits.
+        margin: the most bits by which the length rises within `_CHUNK_POINTS` points.
+
+    Returns:
+        The lengths, shape (n,). They are infinite at points that are skipped.
+    """
+    lengths = np.full(grid.shape, math.inf)
+    chunks = np.arange(grid.size) // _CHUNK_POINTS
+    ends = np.append(np.flatnonzero(np.diff(chunks)), grid.size - 1)
+    lengths[ends] = length.compute_at(grid[ends])
+    is_close = (lengths[ends] <= limit + margin)[chunks]
+    is_close[ends] = False
+    if is_close.any():
+        lengths[is_close] = length.compute_at(grid[is_close])
+    return lengths
 
 
 def _find_minimum(length: _LengthFunction, bits: float, low: float, high: float) -> float | None:
