@@ -41,6 +41,9 @@ is compared with the law Q at ε >= 0, over all outcomes i:
                     × ... against the same, moved by v, for all shift vectors v of a relation. They
                     are derived here, and a file with others is false (`list_shift_vectors`)
 
+A file of another format states the laws of the integers of dyadic quantized Laplace noise and a
+guarantee per unit of the distance of the inputs (`prove_dyadic_law`). It has no limit of work.
+
 If the file has a composed claim: T adaptive runs, each on neighbours that may depend on the
 published results of the earlier runs, are together dp at its ε and δ (`check_runs`).
 
@@ -126,7 +129,9 @@ from statistics import NormalDist
 from types import SimpleNamespace
 
 FORMAT = "dp-workbench certificate"
+DYADIC_FORMAT = "dp-workbench dyadic law"  # The format of files that `prove_dyadic_law` checks.
 VERSION = 1
+MAX_LEVELS = 200  # A dyadic law may have this many levels.
 MAX_WORK_UNITS = 100_000_000  # A file whose counted work exceeds this is refused as too large.
 MAX_ENCLOSURE_UNITS = 60_000_000  # A claim whose enclosures need more work stays undecided.
 MAX_CONVOLUTION_UNITS = 4_000_000  # Privacy losses with more work are convolved on a grid.
@@ -3235,6 +3240,66 @@ def read_mechanism(data):
     return mechanism
 
 
+def prove_dyadic_law(data):
+    """Return the statement that the file of a dyadic law proves, a sentence.
+
+    An input x is published as the integer M. The level T and the number U are known:
+
+        y = ε x / step - U,  M = ⌊y⌋ + K + 1 with probability y - ⌊y⌋, else M = ⌊y⌋ + K
+        Pr[K = k] ∝ a_k = s q^(|k|/2) for even k, q^((|k| - 1)/2) for odd k
+
+    So Pr[M = m | x] is the linear interpolation of the numbers a_k at m - y. Between two integers
+    its slope is a difference of neighbours, and it is at least the smaller of them. The slope of
+    its logarithm in x is therefore at most (ε / step) max (a_j / a_i - 1) over |i - j| = 1. These
+    ratios are s, q s and their reciprocals.
+
+    Args:
+        data: the JSON value of the file.
+
+    Raises:
+        Refused: the guarantee is false, or the file is unreadable or unknown.
+    """
+    file = read_object(
+        data,
+        "A dyadic law",
+        format=read_text,
+        version=read_integer,
+        epsilon=read_rational,
+        decoder_epsilon=read_rational,
+        levels=make_tuple_reader(read_dyadic_level),
+    )
+    if file.version != VERSION:
+        raise Refused("unknown", f"Version {file.version}: this checker knows version {VERSION}.")
+    ensure(file.epsilon > 0 and file.decoder_epsilon > 0, "Both epsilon must be positive.")
+    ensure(1 <= len(file.levels) <= MAX_LEVELS, f"There must be 1 to {MAX_LEVELS} levels.")
+    for number, level in enumerate(file.levels):
+        s = level.first_ratio
+        ratios = (s, 1 / s, s * level.period_ratio, 1 / (s * level.period_ratio))
+        ensure(
+            file.epsilon * (max(ratios) - 1) <= file.decoder_epsilon * level.step,
+            f"The law of level {number} changes faster than the guarantee allows.",
+            "false",
+        )
+    return (
+        f"Integers of dyadic quantized Laplace noise, {len(file.levels)} levels, any real inputs: "
+        f"metric at epsilon = {format_number(file.decoder_epsilon)}; no loss is stated."
+    )
+
+
+def read_dyadic_level(data, _):
+    """Read a level: its step, s = a_0 / a_1 and q = a_(k+2) / a_k.
+
+    Args:
+        data: a JSON value.
+    """
+    level = read_object(
+        data, "A level", step=read_rational, first_ratio=read_rational, period_ratio=read_rational
+    )
+    ensure(level.step > 0 and level.first_ratio > 0, "The step and the ratio must be positive.")
+    ensure(0 < level.period_ratio < 1, "The period ratio must lie in (0, 1).")
+    return level
+
+
 def prove_statement(data):
     """Return the statement that a certificate proves, a sentence.
 
@@ -3244,6 +3309,8 @@ def prove_statement(data):
     Raises:
         Refused: the certificate is false, unreadable, too large or unknown.
     """
+    if isinstance(data, dict) and data.get("format") == DYADIC_FORMAT:
+        return prove_dyadic_law(data)
     data = update_format(data)
     parts = ("format", "mechanism", "claim", "composed", "objective", "bias")
     file = read_object(

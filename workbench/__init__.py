@@ -117,7 +117,12 @@ _PLACES_BY_KIND = {
         "laplace": "workbench.families.laplace.published:PUBLISHED",
     },
     # Parts of certificate files and of designs that need the formulas.
-    "proof readers": {"dp-workbench formula": "workbench.formulas.certificate:read_formula"},
+    "proof readers": {
+        "dp-workbench formula": "workbench.formulas.certificate:read_formula",
+        "dp-workbench dyadic law": (
+            "workbench.mechanisms.dyadic_laplace.exact_integers:read_dyadic_integers"
+        ),
+    },
     "design": {
         "shadow_prices": "workbench.formulas.shadow_prices:compute_shadow_prices",
         "only_optimum": "workbench.formulas.shadow_prices:is_only_optimum",

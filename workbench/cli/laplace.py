@@ -21,6 +21,10 @@ from workbench.io.files import others_can_read, prefix_errors_with_file, read_by
 _MAX_KEY_BYTES = 1 << 16
 _NEW_KEY_BYTES = 32
 _CAPTION = "The guarantees hold in real arithmetic. Floating-point attacks are not covered."
+_EXACT_CAPTION = (
+    "The certificate proves decoder_epsilon for the integers as they were drawn. The database's "
+    "guarantees hold in real arithmetic."
+)
 
 
 def encode(
@@ -34,6 +38,7 @@ def encode(
     column: str | None,
     header: bool | None,
     reach: str,
+    certificate: Path | None,
 ) -> Report:
     """Add exact Laplace noise to a column of private numbers, and encode the result in few bits.
 
@@ -50,14 +55,19 @@ def encode(
         column: Name or number of the column.
         header: Whether the first row has names.
         reach: Public bound on |epsilon * x|.
+        certificate: File for the proof of the guarantee of the encoded integers, which are then
+            drawn in exact arithmetic.
     """
     from workbench.data.csv_column import read_column
     from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
     from workbench.mechanisms.dyadic_laplace.elias import check_code
+    from workbench.mechanisms.dyadic_laplace.exact_integers import DyadicIntegers
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
     from workbench.mechanisms.dyadic_laplace.stream import read_header, write_stream
 
-    check_outputs({"input": source, "key": seed_file}, {"output": target})
+    check_outputs(
+        {"input": source, "key": seed_file}, {"output": target, "certificate": certificate}
+    )
     mechanism = DyadicLaplace(
         read_positive_float(epsilon, "epsilon"),
         read_positive_float(ell, "ell"),
@@ -66,7 +76,9 @@ def encode(
     elias_code = check_code(code)
     key = _read_key(seed_file)
     values = read_column(source, column, mechanism.reach / mechanism.epsilon, header=header)
-    data = write_stream(values, mechanism, key, elias_code)
+    data = write_stream(values, mechanism, key, elias_code, is_exact=certificate is not None)
+    if certificate is not None:
+        DyadicIntegers.from_mechanism(mechanism).save(certificate)
     write_output(target, data)
     facts = {
         "file": str(target),
@@ -78,7 +90,11 @@ def encode(
         "mse": mechanism.mse,
         "max_level": mechanism.max_level,
     }
-    return Report(facts, [_make_laplace_table(facts)])
+    caption = _CAPTION
+    if certificate is not None:
+        facts["certificate"] = str(certificate)
+        caption = _EXACT_CAPTION
+    return Report(facts, [_make_laplace_table(facts, caption)])
 
 
 def _list_budgets(mechanism: Any, code: str) -> Values:
@@ -137,7 +153,7 @@ def decode(
         **_list_budgets(header.mechanism, header.code),
         "mse": header.mechanism.mse,
     }
-    table = _make_laplace_table(facts)
+    table = _make_laplace_table(facts, _CAPTION)
     if not target:
         facts["x_hat"] = values.tolist()
     return Report(facts, [table])
@@ -157,15 +173,15 @@ def make_key_file(target: Path) -> Report:
     return Report({"file": str(target), "bytes": _NEW_KEY_BYTES}, [sentence])
 
 
-def _make_laplace_table(facts: Values) -> Any:
-    """Make a table of names and values.
+def _make_laplace_table(facts: Values, caption: str) -> Any:
+    """Make a table of names and values, with a caption.
 
     An epsilon is shown with all digits, because nine digits could understate it.
     """
     rows = []
     for name, value in facts.items():
         rows.append([name, repr(value) if "epsilon" in name else value])
-    return make_table("", ["", ""], rows, caption=_CAPTION)
+    return make_table("", ["", ""], rows, caption=caption)
 
 
 def _read_key(path: Path) -> bytes:

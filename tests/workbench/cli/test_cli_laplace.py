@@ -301,6 +301,23 @@ def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
+def test_an_exact_file_has_a_certificate_and_is_decoded_as_usual(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(*ENCODE, "--certificate", "law.json", "in.csv", "OUT.bits")
+    assert "The certificate proves decoder_epsilon" in capsys.readouterr().out
+    run("check", "law.json")
+    assert "metric at epsilon = 2.0 per unit of |x - x'|" in capsys.readouterr().out
+    run(*DECODE, "OUT.bits", "noisy.csv")
+    assert len((folder / "noisy.csv").read_text().split()) == 4
+
+
+def test_a_certificate_is_no_file_that_the_command_reads_or_writes(folder: Path) -> None:
+    with pytest.raises(InvalidRequest, match="certificate"):
+        run(*ENCODE, "--certificate", "OUT.bits", "in.csv", "OUT.bits")
+    assert not (folder / "OUT.bits").exists()
+
+
 def test_output_places(folder: Path) -> None:
     with pytest.raises(
         InvalidRequest, match=r"output folder must be an existing folder\. Got no\."

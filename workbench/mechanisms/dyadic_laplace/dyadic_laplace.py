@@ -27,7 +27,8 @@ The guarantees are those of real arithmetic with ideal random numbers; floating-
 Laplace mechanism (Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂
 is computed from (T, U, M) alone, so its last bits say no more than those three. But M's own law is
 only approximated: V, W and the geometric variable have 53 to 64 random bits, so that an M of
-probability below about 2^-53 may not occur at all, and sums are rounded.
+probability below about 2^-53 may not occur at all, and sums are rounded. `exact_integers` draws M
+from an exact law instead, and proves the decoder's guarantee.
 """
 
 from __future__ import annotations
@@ -254,8 +255,16 @@ class DyadicLaplace(Shown):
     def _tables(self) -> _Tables:
         return _Tables(self)
 
+    def choose_levels(self, random_words: Words) -> Positions:
+        """Return the levels T that uniform 64-bit words select. Shape of random_words.
+
+        Args:
+            random_words: The first words of the shared stream.
+        """
+        return self._tables.level(random_words)
+
     def _level_and_dither(self, shared_words: Words) -> tuple[Positions, Vector]:
-        return self._tables.level(shared_words[:, 0]), symmetric_uniform(shared_words[:, 1])
+        return self.choose_levels(shared_words[:, 0]), symmetric_uniform(shared_words[:, 1])
 
 
 class _Tables:

@@ -47,6 +47,7 @@ from workbench.io.files import read_bytes
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
+from workbench.mechanisms.dyadic_laplace.exact_integers import encode_exactly
 from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStream, SharedStream
 
 _MAGIC = b"\x89DQL\r\n\x1a\n"
@@ -99,6 +100,7 @@ def write_stream(
     code: Code = "gamma",
     *,
     local: LocalStream | None = None,
+    is_exact: bool = False,
 ) -> bytes:
     """Encode numbers into the bytes of a DQL file, under a new nonce.
 
@@ -110,6 +112,8 @@ def write_stream(
         key: The shared secret, at least 16 random bytes.
         code: The Elias code, "gamma" or "delta".
         local: A fresh LocalStream if None.
+        is_exact: Whether the integers are drawn in exact arithmetic (`exact_integers`), with the
+            randomness of the operating system. `local` is not used then.
 
     Returns:
         The bytes.
@@ -120,10 +124,11 @@ def write_stream(
     """
     elias.check_code(code)
     shared_stream = SharedStream.fresh(key)
-    m = np.asarray(
-        mechanism.encode(read_floats(x, "x", column=True).reshape(-1), shared_stream, local),
-        dtype=np.int64,
-    )
+    values = read_floats(x, "x", column=True).reshape(-1)
+    if is_exact:
+        m = encode_exactly(mechanism, values, shared_stream)
+    else:
+        m = np.asarray(mechanism.encode(values, shared_stream, local), dtype=np.int64)
     payload = elias.encode(m, code)
     header = _LAYOUT.pack(
         _MAGIC,

@@ -17,8 +17,6 @@ The recipe, with the pseudo-random numbers of `random.Random(14)`, in the order 
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import random
 from pathlib import Path
@@ -52,9 +50,7 @@ def write_meter_table(path: Path, seed: int = _SEED) -> None:
         seed: The seed of the pseudo-random numbers.
     """
     generator = random.Random(seed)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("circuit", "house", "load", "charger"))
+    lines = ["circuit,house,load,charger"]
     for circuit in range(1, _CIRCUITS + 1):
         typical_load = 1 + 1.5 * generator.random()
         for house in range(1, _HOUSES_PER_CIRCUIT + 1):
@@ -66,8 +62,8 @@ def write_meter_table(path: Path, seed: int = _SEED) -> None:
             if generator.random() < _CHARGER_SHARE:
                 # Only `random` has the same numbers in all versions of Python.
                 charger = _CHARGERS_KW[int(2 * generator.random())]
-            writer.writerow((circuit, house, f"{clipped_load:.1f}", charger))
-    path.write_text(text.getvalue(), encoding="utf-8")
+            lines.append(f"{circuit},{house},{clipped_load:.1f},{charger}")
+    path.write_bytes(("\n".join(lines) + "\n").encode())
 
 
 def compute_meter_pmf(column: str, step: float, n: int, epsilon: Grid) -> pd.DataFrame:
