@@ -42,6 +42,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_up
 from workbench.io.files import parse_json, prefix_errors_with_file, read_text
+from workbench.io.providers import get_places
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
@@ -224,6 +225,11 @@ def _read_json_contents(text: str) -> FileContents:
             return FileContents(certificate.mechanism, certificate)
         if data.get("format") == MECHANISM_FORMAT:
             return FileContents(mechanism_from_dict(MECHANISM_FILE_FORM.read(data)["mechanism"]))
+        if data.get("format") in [*get_places("proof readers")]:
+            raise CorruptFile(
+                f"The file must contain a mechanism. Got a {data['format']}, which "
+                "`workbench check` proves."
+            )
     data = parse_json(text, decimals=True)
     if isinstance(data, dict):
         tables = [data[key] for key in ("pmf", "rows", "matrix") if key in data]

@@ -31,6 +31,7 @@ from workbench.mechanisms.dyadic_laplace.exact_integers import (
     encode_exactly,
 )
 from workbench.mechanisms.dyadic_laplace.randomness import SharedStream, symmetric_uniform
+from workbench.privacy.loading import read_mechanism_file
 
 CHECKER = Path(__file__).resolve().parents[3] / "tools" / "check_certificate.py"
 MECHANISM = wb.DyadicLaplace(0.5, 1.7)
@@ -220,6 +221,12 @@ def test_both_checkers_prove_a_saved_law(tmp_path: Path) -> None:
     code, line = run_checker(LAW.to_dict(), tmp_path)
     assert code == 0
     assert "proven: Integers of dyadic quantized Laplace noise, 37 levels" in line
+
+
+def test_a_law_of_integers_is_no_mechanism_to_audit(tmp_path: Path) -> None:
+    LAW.save(tmp_path / "law.json")
+    with pytest.raises(CorruptFile, match="Got a dp-workbench dyadic law, which `workbench check`"):
+        read_mechanism_file(tmp_path / "law.json")
 
 
 def scale(data: Any, name: str, factor: Fraction) -> None:
