@@ -112,7 +112,7 @@ class DyadicLevel:
 _LEVEL_FORM = RecordForm("A level", step=RATIO, first_ratio=RATIO, period_ratio=RATIO)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DyadicIntegers:
     """The exact laws of M at every level, with the proven guarantee of M, T and U together.
 
@@ -169,6 +169,10 @@ class DyadicIntegers:
             f"epsilon = {round_up(self.decoder_epsilon)!r} per unit of |x - x'| for all real x and "
             "x', whatever the level and the shared number are.",
         )
+
+    def __repr__(self) -> str:
+        bound = round_up(self.decoder_epsilon)
+        return f"DyadicIntegers({len(self.levels)} levels, decoder_epsilon <= {bound!r})"
 
     def to_dict(self) -> Record:
         """Return a JSON-ready record, which `read_dyadic_integers` reads."""
