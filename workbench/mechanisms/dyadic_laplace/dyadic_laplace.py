@@ -96,7 +96,8 @@ class DyadicLaplace(Shown):
 
     not_exact = (
         "Dyadic Laplace noise is continuous: its epsilon is proven by its construction "
-        "(decoder_epsilon, database_epsilon), and `encode` publishes with it."
+        "(decoder_epsilon, database_epsilon), and `encode` publishes with it. "
+        "`workbench laplace encode --certificate FILE` certifies the encoded integers."
     )
 
     epsilon: float
