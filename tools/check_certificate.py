@@ -1516,8 +1516,10 @@ def check_joint_on_grid(mechanism, epsilon, delta):
 
     The losses of all coordinates are rounded to a grid and convolved (`LossDistribution`), once
     upwards for all vectors. If the largest δ is too large, the same vector is convolved with losses
-    rounded down, which may refute the claim. The step is 7 L / (10 * 1024), where L is the largest
-    |bits of k - bits of l| + 1 over the ratios k/l of one coordinate in lowest terms, without 0.
+    rounded down, which may refute the claim. The basic step is h = 7 L / (10 * 1024), where L is
+    the largest |bits of k - bits of l| + 1 over the ratios k/l of one coordinate in lowest terms,
+    without 0. With N, the largest L1 norm of a vector, the first step that is tried is
+    ε / (N ⌈ε/(N h)⌉), if it is at least h/4. If it decides nothing, h is tried.
 
     Args:
         mechanism: a joint release, as `read_joint` returns it.
@@ -1541,7 +1543,12 @@ def check_joint_on_grid(mechanism, epsilon, delta):
         for k, l in atoms:
             if k and l:
                 largest = max(largest, abs(k.bit_length() - l.bit_length()) + 1)
-    step = Fraction(7 * largest, 10 * 1024)
+    basic_step = Fraction(7 * largest, 10 * 1024)
+    share = epsilon / max(sum(map(abs, vector)) for vector in mechanism.labels)
+    step = basic_step
+    if 4 * share >= basic_step:
+        step = share / math.ceil(share / basic_step)
+    first_units = units
 
     def place(shift, rounds_up):
         """Return the distribution of the loss of one coordinate."""
@@ -1568,17 +1575,28 @@ def check_joint_on_grid(mechanism, epsilon, delta):
                 laws[key] = left * right
         return laws[key]
 
-    laws = {}
-    worst = (Fraction(-1), ())
-    for key in sorted({joint.key_of(vector) for vector in mechanism.labels}):
-        worst = max(worst, (convolve(key, laws, True).delta_at(epsilon), key))
+    def find_worst():
+        """Return the largest upper bound on δ in units, and its vector, with the present step."""
+        laws = {}
+        worst = (Fraction(-1), ())
+        for key in sorted({joint.key_of(vector) for vector in mechanism.labels}):
+            worst = max(worst, (convolve(key, laws, True).delta_at(epsilon), key))
+        return worst
+
+    worst = find_worst()
     if worst[0] <= delta * unit:
         return
+    units = first_units
     lower_bound = convolve(worst[1], {}, False).delta_at(epsilon)
     ensure(
         lower_bound <= delta * unit,
         f"The shifts {worst[1]}: delta is at least {format_number(Fraction(lower_bound, unit))}.",
     )
+    if step != basic_step:
+        step = basic_step
+        units = first_units
+        if find_worst()[0] <= delta * unit:
+            return
     raise Refused("unknown", "The grid of losses does not decide whether delta is enough.")
 
 

@@ -5,13 +5,17 @@ rounded to one side (`workbench.privacy.loss_law`). So δ at ε is enclosed from
 shift vector. A claim (ε, δ) is proven if all upper bounds are at most δ, and refuted if a lower
 bound exceeds δ. Otherwise it stays undecided.
 
-The step of the grid is 7 L / (10 · 1024). L is the largest |bits of k - bits of l| + 1 over all
-ratios k/l of one coordinate in lowest terms, without 0. So the grid has at most a few thousand
-points. `tools/check_certificate.py` uses the same step, so that its bounds are the same.
+The basic step of the grid is h = 7 L / (10 · 1024). L is the largest |bits of k - bits of l| + 1
+over all ratios k/l of one coordinate in lowest terms, without 0. So the grid has at most a few
+thousand points. Let N be the largest L1 norm of a shift vector. The losses of noise for a pure
+budget are often multiples of ε/N, whose sums reach ε. So the first step that is tried is
+ε / (N ⌈ε/(N h)⌉), if it is at least h/4. If it does not prove a claim, h is tried.
+`tools/check_certificate.py` uses the same steps, so that its bounds are the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
 _GRID_POINTS = 1024  # The largest privacy loss of one coordinate is at most this many steps.
+_MAX_REFINEMENT = 4  # A step for which ε is a point of the grid is at most this many times finer.
 _MASS_BITS = 160  # Bits of the masses, to which the bits of 1/δ are added.
 _DEFAULT_RESOLUTION = Fraction(1, 10**9)  # Masses are resolved for this δ without a claim.
 _MASS_DIGITS = 30  # The independent checker computes with this many digits, and those of 1/δ.
@@ -47,12 +52,24 @@ class GridConvolutions:
 
     Args:
         mechanism: The joint release.
+        epsilon: ε >= 0, at which δ is bounded.
         delta: The masses are resolved for a δ of about this size, > 0.
         is_upper: Whether everything is rounded for upper bounds on δ.
+        is_aligned: Whether ε is a point of the grid, if the module header allows it.
     """
 
-    def __init__(self, mechanism: JointNoise, delta: Fraction, *, is_upper: bool) -> None:
+    def __init__(
+        self,
+        mechanism: JointNoise,
+        epsilon: Fraction,
+        delta: Fraction,
+        *,
+        is_upper: bool,
+        is_aligned: bool = True,
+    ) -> None:
         self._mechanism = mechanism
+        self._epsilon = epsilon
+        self._is_aligned = is_aligned
         self._bits = _MASS_BITS + (delta.denominator // delta.numerator).bit_length()
         self._digits = _MASS_DIGITS + len(str(delta.denominator // delta.numerator))
         self._is_upper = is_upper
@@ -67,7 +84,11 @@ class GridConvolutions:
             for k, l in self._mechanism.atoms_at_shift(shift):
                 if k and l:
                     largest = max(largest, abs(k.bit_length() - l.bit_length()) + 1)
-        return Fraction(7 * largest, 10 * _GRID_POINTS)
+        basic_step = Fraction(7 * largest, 10 * _GRID_POINTS)
+        share = self._epsilon / self._mechanism.question.max_norm
+        if self._is_aligned and share >= basic_step / _MAX_REFINEMENT:
+            return share / math.ceil(share / basic_step)
+        return basic_step
 
     def law_of(self, vector: ShiftVector) -> PrivacyLossLaw:
         """Return the distribution of the privacy loss at a shift vector.
@@ -142,7 +163,7 @@ def bound_joint_delta(
     Raises:
         NotProven: The convolutions need too much work.
     """
-    convolutions = GridConvolutions(mechanism, delta, is_upper=True)
+    convolutions = GridConvolutions(mechanism, epsilon, delta, is_upper=True)
     if vectors is None:
         vectors = mechanism.question.shifts
     return _find_worst_bound(vectors, convolutions.law_of, epsilon)[0]
@@ -176,6 +197,10 @@ class JointBounds(Privacy):
 
     budget: Fraction = ZERO
     resolution: Fraction = field(default=_DEFAULT_RESOLUTION, repr=False)
+    # Upper bounds on δ by whether the grid is aligned, with their shift vectors.
+    _upper_bounds: dict[bool, tuple[Fraction, ShiftVector]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def for_mechanism(
@@ -205,24 +230,35 @@ class JointBounds(Privacy):
         """Return True: all shift vectors are compared."""
         return True
 
-    @cached_property
-    def _upper_bound(self) -> tuple[Fraction, ShiftVector]:
-        """Return an upper bound on δ at ε, and the shift vector that has it."""
-        release: Any = self.mechanism
-        upper_laws = GridConvolutions(release, self.resolution, is_upper=True)
-        return _find_worst_bound(release.question.shifts, upper_laws.law_of, self.budget)
+    def _bound_delta(self, *, is_aligned: bool) -> tuple[Fraction, ShiftVector]:
+        """Return an upper bound on δ at ε, and the shift vector that has it. Compute it once."""
+        if is_aligned not in self._upper_bounds:
+            release: Any = self.mechanism
+            laws = GridConvolutions(
+                release, self.budget, self.resolution, is_upper=True, is_aligned=is_aligned
+            )
+            bound = _find_worst_bound(release.question.shifts, laws.law_of, self.budget)
+            self._upper_bounds[is_aligned] = bound
+        return self._upper_bounds[is_aligned]
 
-    @cached_property
+    @property
     def delta_bounds(self) -> tuple[Fraction, Fraction]:
         """Return a lower and an upper bound on δ at ε, exact rationals.
 
         Raises:
             NotProven: The convolutions need too much work.
         """
+        self._bound_delta(is_aligned=True)
+        upper = min(bound for bound, _ in self._upper_bounds.values())
+        return self._lower_bound, upper
+
+    @cached_property
+    def _lower_bound(self) -> Fraction:
+        """Return a lower bound on δ at ε, from the worst vector of the first grid."""
         release: Any = self.mechanism
-        upper, vector = self._upper_bound
-        lower_laws = GridConvolutions(release, self.resolution, is_upper=False)
-        return lower_laws.law_of(vector).delta(self.budget), upper
+        _, vector = self._bound_delta(is_aligned=True)
+        laws = GridConvolutions(release, self.budget, self.resolution, is_upper=False)
+        return laws.law_of(vector).delta(self.budget)
 
     def holds(self, claim: Claim) -> bool:
         """Return whether a claim (ε, δ) is proven. False: it is refuted.
@@ -240,11 +276,14 @@ class JointBounds(Privacy):
                 f"privacy losses for an exact audit. Got {claim.notion.name}."
             )
         delta = claim.values["delta"]
-        if self._upper_bound[0] <= delta:
+        # The lower bound takes time, so it is computed only for claims that are not proven.
+        if self._bound_delta(is_aligned=True)[0] <= delta:
+            return True
+        if self._lower_bound > delta:
+            return False
+        if self._bound_delta(is_aligned=False)[0] <= delta:
             return True
         lower, upper = self.delta_bounds
-        if lower > delta:
-            return False
         raise NotProven(
             f"The grid of privacy losses does not decide whether delta = {round_up(delta)!r} is "
             f"enough: it lies between {round_down(lower)!r} and {round_up(upper)!r}."

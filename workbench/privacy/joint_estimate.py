@@ -29,6 +29,7 @@ from workbench.exact.time_limit import check_time_limit
 from workbench.questions.joint_query import JointQuery, ShiftVector
 
 _GRID_POINTS = 160  # The largest privacy loss of one coordinate is this many steps.
+_MAX_REFINEMENT = 4  # A step that divides the unit is at most this many times finer.
 _MAX_SNAP_STEPS = 1e-7  # A loss within this of a point of the grid is placed on it.
 _DROPPED_SHARE = 1e-13  # Tails with less than this share of δ are dropped after a convolution.
 
@@ -124,10 +125,16 @@ class DeltaEstimator:
         shifts: The shifts of one coordinate that occur.
         delta: The size of δ up to which masses matter, > 0.
         step: Step h of the grid. None: a share of the largest privacy loss.
+        unit: If step is None, this loss becomes a multiple of the step, if it is not too small.
     """
 
     def __init__(
-        self, law: FloatLaw, shifts: Iterable[int], delta: float, step: float | None = None
+        self,
+        law: FloatLaw,
+        shifts: Iterable[int],
+        delta: float,
+        step: float | None = None,
+        unit: float = 0.0,
     ) -> None:
         self._delta = delta
         self._pairs = {shift: law.compare_with_shift(shift) for shift in shifts}
@@ -138,6 +145,8 @@ class DeltaEstimator:
                 differences = np.abs(p[is_finite] - q[is_finite])
                 largest = max(largest, float(differences.max(initial=0.0)))
             step = largest / _GRID_POINTS
+            if _MAX_REFINEMENT * unit >= step:
+                step = unit / math.ceil(unit / step)
         self._step = step
         self._losses: dict[ShiftVector, _Losses] = {(): _Losses(0, np.ones(1), 0.0)}
 

@@ -12,9 +12,14 @@ vectors of a person's rows (`workbench.questions.joint_query`). N is their large
 g is the noise that is designed for N runs of a count at (ε, δ), or any other noise of a caller.
 Its privacy losses are multiplied by c until all shift vectors are private.
 
-Every parameter is found by exact audits of all shift vectors, or by proven bounds on δ where the
-privacy losses are too many (`workbench.privacy.joint_bound`). The returned law is itself proven.
-Its parameter is the least one up to the tolerance of the search.
+A search is directed by estimates of δ in floating point (`workbench.privacy.joint_estimate`). The
+returned law is itself proven, by an exact audit of all shift vectors, or by bounds on δ where the
+privacy losses are too many (`workbench.privacy.joint_bound`). Its parameter is the least one up to
+the tolerance of the search.
+
+One row in each of K bins is the composition of K runs of one bin at a shift of 1 (2K under
+replace). So the design for N runs of a count with sensitivity 1 needs no scaling there. It is
+optimal neither among all joint noise, nor proven optimal among independent noise.
 
 No single law is best for all shift vectors. A staircase that is best for 3 rows in one bin loses a
 whole step for each of 1 + 1 + 1. A Gaussian that is best for 1 + 1 + 1 is too narrow for 3. So the
@@ -33,7 +38,7 @@ from functools import cache
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, NotCertified, NotProven, must
+from workbench.errors import InvalidRequest, NotApplicable, NotCertified, NotProven, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import (
@@ -53,7 +58,8 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.joint_bound import bound_joint_delta
 from workbench.privacy.joint_estimate import DeltaEstimator, FloatLaw, list_maximal_vectors
 from workbench.publishing.pair_of_sums import fit_geometric_noise
-from workbench.questions.joint_query import JointQuery, ShiftVector
+from workbench.questions.joint_query import ROW_PER_BIN, JointQuery, ShiftVector
+from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.search import Deadline, bisect_integers
 
 # Names of the kinds of noise.
@@ -72,6 +78,7 @@ _RATIO_DENOMINATOR = 1 << 24  # Denominator of the ratio of (truncated) geometri
 _RATIO_ENLARGEMENTS = (0, 1, 4, 64)  # A ratio that is not private is enlarged by so many units.
 _MAX_END_TRIALS = 4  # Number of ends of truncated geometric noise that are tried from the least on.
 _GAUSSIAN_EXPONENT = 111  # The discrete Gaussian ends where its masses fall below e^-111 = 2^-160.
+_MIN_DESIGN_SECONDS = 5  # A search with less time has no design, which takes about 2 s.
 _MAX_VALUES = 4000  # Noise with more values is no candidate.
 _POWER_BITS = 80  # Masses of a scaled design are rounded to this many bits.
 _MAX_ENLARGEMENTS = 60  # Steps from the first parameter of a search to one that is private.
@@ -157,6 +164,7 @@ class _Estimates:
     def __init__(self, budget: _Budget, *, is_falling: bool = True) -> None:
         self._epsilon = float(budget.epsilon)
         self._delta = float(budget.delta)
+        self._unit = self._epsilon / budget.query.max_norm
         self._vectors = list(budget.query.shifts)
         if is_falling:
             self._vectors = list_maximal_vectors(budget.query)
@@ -170,7 +178,7 @@ class _Estimates:
             step: The step of the grid, as `DeltaEstimator` reads it.
         """
         shifts = {part for vector in self._vectors for part in vector}
-        estimator = DeltaEstimator(law, shifts, self._delta, step)
+        estimator = DeltaEstimator(law, shifts, self._delta, step, self._unit)
         deltas = {vector: estimator.delta_at(vector, self._epsilon) for vector in self._vectors}
         if self._has_all_vectors:
             ranking = sorted(deltas, key=lambda vector: -deltas[vector])
@@ -274,6 +282,73 @@ def find_best_candidate(
         InvalidRequest: As `search_noise_candidates`.
     """
     return search_noise_candidates(query, epsilon, delta, design, seconds).candidates[0]
+
+
+def search_histogram_noise(
+    query: JointQuery, epsilon: Real, delta: Real = 0, seconds: float | None = None
+) -> CandidateSearch:
+    """Search certified noise for a histogram, with the design for N runs of a count.
+
+    N bins with one row each are N runs of one bin, moved by 1, so the design is a candidate if a
+    person has at most one row in each bin. If several rows may lie in one bin, the scaled design
+    was never the best candidate, so it is left out.
+
+    Args:
+        query: The relation of the histogram.
+        epsilon: ε > 0.
+        delta: δ in [0, 1).
+        seconds: Time limit in seconds, > 0. The design is left out of a search of less than 5 s.
+            None: no limit.
+
+    Returns:
+        The candidates, smallest variance first, and the reasons of the others.
+
+    Raises:
+        InvalidRequest: As `search_noise_candidates`.
+    """
+    is_run_per_bin = query.release == ROW_PER_BIN or query.rows == 1
+    has_time = seconds is None or read_positive(seconds, "seconds") >= _MIN_DESIGN_SECONDS
+    refusal = None
+    noise = None
+    deadline = Deadline(seconds)
+    is_searched = query.dimension is None and 0 < read_probability(delta, "delta") < 1
+    if is_searched and is_run_per_bin and has_time:
+        try:
+            noise = _design_runs(query.max_norm, epsilon, delta)
+        except (NotApplicable, NotProven, NotCertified, InvalidRequest) as error:
+            refusal = str(error)
+    elif is_searched and is_run_per_bin:
+        refusal = f"The time limit must be at least {_MIN_DESIGN_SECONDS} s for a design."
+    search = search_noise_candidates(query, epsilon, delta, noise, deadline.solver_time_limit)
+    if refusal is not None:
+        search.refusals[SCALED_DESIGN] = refusal
+    return search
+
+
+def find_histogram_noise(
+    query: JointQuery, epsilon: Real, delta: Real = 0, seconds: float | None = None
+) -> NoiseCandidate:
+    """Return the certified candidate with the smallest variance. It is not claimed to be optimal.
+
+    Args:
+        query: As for `search_histogram_noise`, like the others.
+        epsilon: ε > 0.
+        delta: δ in [0, 1).
+        seconds: Time limit in seconds, or None.
+
+    Raises:
+        InvalidRequest: As `search_noise_candidates`.
+    """
+    return search_histogram_noise(query, epsilon, delta, seconds).candidates[0]
+
+
+def _design_runs(runs: int, epsilon: Real, delta: Real) -> IntegerLaw:
+    """Design noise of sensitivity 1 and the least variance for a number of runs."""
+    from workbench.pipeline.api import design  # slow to import
+
+    result = design(IntegerNoise(1), loss="squared", epsilon=epsilon, delta=delta, runs=runs)
+    noise: IntegerLaw = result.mechanism.noise
+    return noise
 
 
 # Searches.

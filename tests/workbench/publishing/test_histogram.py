@@ -21,6 +21,7 @@ import workbench as wb
 from tests.fuzz.fuzz_certificates import checker, decide_by_both
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import Real
 from workbench.exact.time_limit import check_time_limit
 from workbench.mechanisms import joint_noise
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
@@ -37,6 +38,7 @@ from workbench.publishing.histogram import (
     _fit_truncated_geometric,
     find_best_candidate,
     iter_candidate_rows,
+    search_histogram_noise,
     search_noise_candidates,
 )
 from workbench.questions.joint_query import JointQuery
@@ -329,6 +331,73 @@ def test_noise_with_long_weights_has_a_certificate_that_both_checkers_prove(
     path = tmp_path / "truncated.json"
     wb.certify(mechanism, "dp", 1, delta="0.01").save(path)
     assert decide_by_both(path) == ("proven", "proven")
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_the_design_for_runs_is_the_best_candidate_for_one_row_per_bin(neighbours: str) -> None:
+    """The noise of `design noise --runs` is private for K rows (2K under replace) as it is."""
+    query = JointQuery("row-per-bin", neighbours, 2)
+    search = search_histogram_noise(query, 1, "1e-3")
+    best = search.candidates[0]
+    assert best.name == "design, scaled"
+    assert 0.9999 < best.value <= 1
+    noise = best.mechanism.noise
+    moves = list_moves("row-per-bin", neighbours, 2)
+    worst = max(convolve(list_masses(noise, 60), move, 1) for move in moves)
+    assert 0.9e-3 < worst <= 1e-3 * (1 + 1e-9)
+    assert check_with_tool(best) == "proven"
+    geometric = next(c for c in search.candidates if c.name == "geometric")
+    assert best.variance < 0.97 * geometric.variance
+
+
+@pytest.mark.parametrize(
+    ("query", "runs"),
+    [
+        (JointQuery("row-per-bin", rows=2), 2),
+        (JointQuery("row-per-bin", "replace", 2), 4),
+        (JointQuery("rows-anywhere", "replace", 1), 2),
+    ],
+)
+def test_noise_is_designed_for_as_many_runs_as_bins_move(
+    query: JointQuery, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    designed_runs = []
+
+    def design_runs(runs: int, *_: Real) -> IntegerLaw:
+        designed_runs.append(runs)
+        return IntegerLaw(-2, [1, 50, 1000, 50, 1])
+
+    monkeypatch.setattr(histogram, "_design_runs", design_runs)
+    search = search_histogram_noise(query, 16, "0.01")
+    assert designed_runs == [runs]
+    assert "design, scaled" in [candidate.name for candidate in search.candidates]
+
+
+def test_the_grid_is_sharp_for_losses_of_a_share_of_epsilon() -> None:
+    """Three losses of ε/3 add up to ε, where a grid that misses ε adds a false excess."""
+    ratio = Fraction(math.ceil(math.exp(-0.1 / 3) * 2**24), 2**24)
+    noise = make_geometric(ratio, 150)
+    mechanism = JointNoise(JointQuery("row-per-bin", rows=3), noise)
+    bound = float(bound_joint_delta(mechanism, Fraction(1, 10), Fraction(1, 1000)))
+    exact = convolve(list_masses(noise, 150), (1, 1, 1), 0.1)
+    assert exact <= bound <= exact + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("query", "delta", "seconds", "reason"),
+    [
+        (JointQuery("rows-anywhere", rows=2), "1e-3", None, None),
+        (JointQuery("row-per-bin", rows=2), 0, None, None),
+        (JointQuery("row-per-bin", rows=2), "1e-3", 4, "The time limit must be at least 5 s"),
+    ],
+)
+def test_no_design_is_made_where_it_does_not_help(
+    query: JointQuery, delta: Real, seconds: float | None, reason: str | None
+) -> None:
+    search = search_histogram_noise(query, 1, delta, seconds)
+    assert "design, scaled" not in [candidate.name for candidate in search.candidates]
+    assert search.refusals.get("design, scaled", "").startswith(reason or "")
+    assert ("design, scaled" in search.refusals) == (reason is not None)
 
 
 @pytest.mark.parametrize("limited_search", ["_fit_truncated_geometric", "_fit_geometric"])
