@@ -172,6 +172,34 @@ def test_both_checkers_call_a_changed_relation_false(
     assert decide(data, tmp_path) == "false"
 
 
+def shrink_vector(vector: list[int]) -> list[int]:
+    """Return a vector whose largest part is one step closer to 0."""
+    shrunk = [*vector]
+    k = max(range(len(vector)), key=lambda k: abs(vector[k]))
+    shrunk[k] -= 1 if vector[k] > 0 else -1
+    return shrunk
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("release", "span"), [("rows-anywhere", None), ("row-per-bin", None), ("pair-of-sums", 3)]
+)
+@pytest.mark.parametrize("noise", [geometric(Fraction(4, 5)), TRIANGLE])
+def test_both_checkers_refuse_every_relation_with_any_vector_away_or_shrunk(
+    noise: IntegerLaw, release: str, span: int | None, neighbours: str, tmp_path: Path
+) -> None:
+    query = JointQuery(release, neighbours, 2, span)
+    claim = ("pure", 50, None) if noise.ratio else ("dp", 1, 1)
+    data = wb.certify(JointNoise(query, noise), *claim[:2], delta=claim[2]).to_dict()
+    assert decide(data, tmp_path) == "proven"
+    vectors = data["mechanism"]["shifts"]
+    for k, vector in enumerate(vectors):
+        data["mechanism"]["shifts"] = [*vectors[:k], *vectors[k + 1 :]]
+        assert decide(data, tmp_path) == "false"
+        data["mechanism"]["shifts"] = [*vectors[:k], shrink_vector(vector), *vectors[k + 1 :]]
+        assert decide(data, tmp_path) == "false"
+
+
 def test_both_checkers_see_that_one_bin_is_more_private_than_a_histogram(tmp_path: Path) -> None:
     """A claim that holds for one bin at the shift 1 is false for three bins at once."""
     one_bin = JointNoise(JointQuery("row-per-bin", rows=1), TRIANGLE)

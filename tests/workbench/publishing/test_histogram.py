@@ -143,6 +143,29 @@ def test_truncated_noise_of_three_rows_is_private_by_an_own_convolution(
     assert check_with_tool(truncated) == "proven"
 
 
+@pytest.mark.parametrize(("release", "neighbours"), RELATIONS)
+def test_every_candidate_for_three_rows_is_private_by_an_own_convolution(
+    release: str, neighbours: str
+) -> None:
+    """All partitions of up to 3 rows are compared, and δ is used up to the last per mille."""
+    delta = 0.02
+    query = JointQuery(release, neighbours, 3)
+    candidates = search_noise_candidates(query, 1, "0.02").candidates
+    assert sorted(candidate.name for candidate in candidates) == [
+        "discrete Gaussian",
+        "geometric",
+        "truncated geometric",
+    ]
+    for candidate in candidates:
+        noise = candidate.mechanism.noise
+        masses = list_masses(noise, noise.last if noise.last else 200)
+        moves = list_moves(release, neighbours, 3)
+        worst = max(convolve(masses, move, 1) for move in moves)
+        assert worst <= delta * (1 + 1e-9)
+        if candidate.name != "truncated geometric":  # Its parameter is an integer.
+            assert worst >= 0.999 * delta
+
+
 def test_a_gaussian_is_best_for_six_rows_in_six_bins(tmp_path: Path) -> None:
     """The norm of 6 shifts of 1 is √6, so σ² is 6 times that of one bin. Geometric needs 6² times."""
     query = JointQuery("row-per-bin", rows=6)
