@@ -48,7 +48,7 @@ _MODULE_BY_NAME = {
     "WorkbenchError": "workbench.errors",
     "denoise": "workbench.families.labels.denoising",
     "design": "workbench.pipeline.api",
-    "audit": "workbench.privacy.audit",
+    "audit": "workbench.privacy.public_audit",
     "compare": "workbench.comparison.compare",
     "check": "workbench.privacy.certificate_file",
     "certify": "workbench.privacy.certify",

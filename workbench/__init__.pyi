@@ -33,7 +33,6 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAf
 from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise
 from workbench.papers.reproduce import reproduce as reproduce
 from workbench.pipeline.design import Design as Design
-from workbench.privacy.audit import audit as audit
 from workbench.privacy.certificate import Certificate as Certificate
 from workbench.privacy.certificate_file import check as check
 from workbench.privacy.certificate_file import save as save
@@ -42,6 +41,7 @@ from workbench.privacy.composition import compose as compose
 from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
 from workbench.privacy.opendp import measurement as measurement
+from workbench.privacy.public_audit import audit as audit
 from workbench.privacy.risk import risk as risk
 from workbench.publishing.api import publish as publish
 from workbench.questions.finite_query import FiniteQuery as FiniteQuery

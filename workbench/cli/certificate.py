@@ -74,8 +74,7 @@ def audit_file(
         options: Neighbours and output files.
     """
     from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
-    from workbench.privacy.audit import Privacy, audit
-    from workbench.privacy.joint_bound import bound_release, is_bounded_on_grid
+    from workbench.privacy.public_audit import audit
 
     outputs = Outputs({"mechanism": file}, options)
     certificate = None
@@ -90,10 +89,7 @@ def audit_file(
     budget = None
     if epsilon is not None:
         budget = read_positive(epsilon, "epsilon", or_zero=True)
-    if is_bounded_on_grid(mechanism):
-        privacy: Privacy = bound_release(certificate or mechanism, budget, loss=loss, data=data)
-    else:
-        privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
+    privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
     values = {
         "file": file.name,

@@ -619,16 +619,6 @@ def audit(
 ) -> Privacy:
     """Audit all comparisons of a mechanism exactly, each at its budget.
 
-        >>> import workbench as wb
-        >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
-        >>> privacy = wb.audit(noise, 1, loss="squared", data=[0, 0, 2])
-        >>> privacy.pure_epsilon
-        0.6931471805599454
-        >>> float(privacy.error.mean_error), float(privacy.error.worst_error)
-        (1.25, 1.25)
-        >>> privacy.error.worst_input
-        0
-
     Args:
         mechanism: A mechanism, or a Design or Certificate of one.
         epsilon: A finite number >= 0, or a mapping label -> number. Labels are shifts of additive

@@ -23,13 +23,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import ONE, ZERO, round_down, round_up
+from workbench.exact.numbers import ONE, ZERO, Real, round_down, round_up
 from workbench.exact.objects import Record
 from workbench.exact.time_limit import check_time_limit
 from workbench.io.files import format_fraction
 from workbench.io.shown import Facts
 from workbench.mechanisms.joint_noise import JointNoise
-from workbench.mechanisms.mechanism import as_mechanism
+from workbench.mechanisms.mechanism import Budget, as_mechanism
+from workbench.notions import Notion
 from workbench.notions.notion import ComparisonResult, HockeyStick, format_rational
 from workbench.privacy.audit import Privacy, measure_requested_error
 from workbench.privacy.audit_work import MAX_WORK_UNITS
@@ -304,6 +305,27 @@ class JointBounds(Privacy):
             f"{claim.describe_budget()}, requested {format_rational(claim.values['delta'])}"
         )
 
+    def worst_result(
+        self,
+        notion_or_name: str | Notion,
+        epsilon: Budget | None = None,
+        delta: Real | None = None,
+        **parameters: Any,
+    ) -> ComparisonResult:
+        """Refuse, as no number of these bounds is exact. Arguments: see `Privacy.worst_result`."""
+        raise InvalidRequest(
+            "delta_bounds must be read, as the release has too many privacy losses for an exact "
+            "audit. The bounds on delta are proven. No other number is known."
+        )
+
+    def audit_at(self, epsilon: Budget) -> JointBounds:
+        """Return the bounds at another budget.
+
+        Args:
+            epsilon: One number >= 0.
+        """
+        return bound_release(self.mechanism, epsilon)
+
     def measure_comparisons(self, claim: Claim) -> tuple[ComparisonResult, ...]:
         """Return the bounds on δ as one result over all shift vectors.
 
@@ -351,22 +373,25 @@ class JointBounds(Privacy):
 
 
 def bound_release(
-    subject: Any, epsilon: Fraction | None = None, *, loss: str | None = None, data: Any = None
+    subject: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None
 ) -> JointBounds:
     """Bound δ of a joint release that has too many privacy losses for an exact audit.
 
     Args:
         subject: The release, or its Certificate.
-        epsilon: ε >= 0. None: the ε of the certificate, otherwise 0.
+        epsilon: One number ε >= 0. None: the ε of the certificate, otherwise 0.
         loss: "absolute" or "squared", the loss whose exact expectation is reported. None: no loss.
         data: None. Joint noise has the same expected loss at every input.
 
     Raises:
-        InvalidRequest: If there is another loss, or data.
+        InvalidRequest: If ε is no such number, or there is another loss, or data.
     """
     claim = getattr(subject, "claim", None)
     resolution = _DEFAULT_RESOLUTION
-    budget = epsilon
+    budget = None
+    if epsilon is not None:
+        # All shift vectors have one budget.
+        budget = next(iter(as_mechanism(subject).budgets(epsilon).values()))
     if claim is not None:
         resolution = claim.values.get("delta") or resolution
         if budget is None:

@@ -21,8 +21,10 @@ import workbench as wb
 from tests.fuzz.fuzz_certificates import decide_by_both
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.joint_noise import JointNoise
+from workbench.privacy.audit import audit as audit_exactly
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import check, save
+from workbench.privacy.joint_bound import JointBounds
 from workbench.questions.joint_query import JointQuery
 
 HALF = Fraction(1, 2)
@@ -244,13 +246,31 @@ def test_the_largest_ratio_alone_decides_as_all_comparisons_do() -> None:
     assert ratios[0] == ratios[1] == 2**8
 
 
-def test_long_gaussian_noise_is_refused_before_it_is_convolved() -> None:
+def make_long_noise() -> JointNoise:
+    """Return discrete Gaussian noise, whose exact convolution is refused."""
     from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 
     radius, law = discrete_gaussian(Fraction(30))
-    mechanism = JointNoise(JointQuery("row-per-bin", rows=4), IntegerLaw(-radius, law))
+    return JointNoise(JointQuery("row-per-bin", rows=4), IntegerLaw(-radius, law))
+
+
+def test_an_exact_audit_of_long_gaussian_noise_is_refused_before_it_is_convolved() -> None:
     with pytest.raises(wb.InvalidRequest, match="units of work"):
-        wb.audit(mechanism, 1)
+        audit_exactly(make_long_noise(), 1)
+
+
+def test_the_audit_of_long_gaussian_noise_is_bounds_on_delta() -> None:
+    """Continuous noise has δ = 5.54e-4 at ε = 1 and the shift 2 (Balle and Wang 2018)."""
+    privacy = wb.audit(make_long_noise(), 1, loss="squared")
+    assert isinstance(privacy, JointBounds)
+    low, high = map(float, privacy.delta_bounds)
+    assert 5.2e-4 < low < 5.54e-4 < high < 5.6e-4
+    assert privacy.error is not None
+    with pytest.raises(wb.InvalidRequest, match="delta_bounds must be read"):
+        _ = privacy.dp_delta
+    assert privacy.audit_at(2).epsilon == 2
+    with pytest.raises(wb.InvalidRequest, match="one number for a joint release"):
+        wb.audit(make_long_noise(), {(1,): 1})
 
 
 def test_a_release_adds_noise_to_every_coordinate() -> None:
