@@ -1,0 +1,96 @@
+"""Test the error of ripple noise against lists of all noise vectors.
+
+The levels of the tests are Minkowski sums, built by adding the moves of one person again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import pytest
+
+import workbench as wb
+from workbench.publishing.ripple import compute_ripple_rmse
+from workbench.questions.joint_query import JointQuery
+
+Point = tuple[int, ...]
+
+
+def list_moves(release: str, bins: int, rows: int) -> set[Point]:
+    """Return the moves of the bins by one person who is added or removed."""
+    most = 1 if release == "row-per-bin" else rows
+    added = {p for p in product(range(most + 1), repeat=bins) if 0 < sum(p) <= rows}
+    return added | {tuple(-part for part in p) for p in added}
+
+
+def list_levels(release: str, bins: int, rows: int, last_level: int) -> dict[Point, int]:
+    """Return the level of every vector that at most `last_level` people can move."""
+    moves = list_moves(release, bins, rows)
+    levels = {(0,) * bins: 0}
+    front = [*levels]
+    for level in range(1, last_level + 1):
+        reached = {tuple(a + b for a, b in zip(v, m, strict=True)) for v in front for m in moves}
+        front = [v for v in reached if v not in levels]
+        levels |= dict.fromkeys(front, level)
+    return levels
+
+
+@pytest.mark.parametrize(
+    ("release", "bins", "rows"),
+    [
+        ("row-per-bin", 2, 2),
+        ("row-per-bin", 3, 2),
+        ("rows-anywhere", 2, 2),
+        ("rows-anywhere", 2, 3),
+    ],
+)
+def test_the_error_is_that_of_the_list_of_all_vectors(release: str, bins: int, rows: int) -> None:
+    levels = list_levels(release, bins, rows, 12)
+    masses = {v: math.exp(-3 * level) for v, level in levels.items()}
+    squares = sum(mass * v[0] ** 2 for v, mass in masses.items())
+    expected = math.sqrt(squares / sum(masses.values()))
+    rmse = compute_ripple_rmse(JointQuery(release, rows=rows), bins, 3)
+    assert rmse == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("release", ["row-per-bin", "rows-anywhere"])
+def test_one_person_changes_the_level_by_at_most_one(release: str) -> None:
+    """So a mass e^(-ε level) is private. Some person changes it by one, so no ε is wasted."""
+    levels = list_levels(release, 2, 2, 6)
+    changes = set()
+    for v, level in levels.items():
+        if level <= 4:
+            for move in list_moves(release, 2, 2):
+                changes.add(levels[v[0] + move[0], v[1] + move[1]] - level)
+    assert changes == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("bins", [1, 2, 5])
+def test_ripple_noise_of_one_row_is_geometric_noise(bins: int) -> None:
+    a = math.exp(-0.5)
+    rmse = compute_ripple_rmse(JointQuery("row-per-bin"), bins, "0.5")
+    assert rmse == pytest.approx(math.sqrt(2 * a) / (1 - a), rel=1e-9)
+
+
+def test_ripple_noise_on_one_bin_is_a_staircase_with_steps_of_k() -> None:
+    """f(η) ∝ e^(-ε ⌈|η|/3⌉)."""
+    masses = {eta: math.exp(-math.ceil(abs(eta) / 3)) for eta in range(-300, 301)}
+    expected = math.sqrt(sum(m * eta**2 for eta, m in masses.items()) / sum(masses.values()))
+    rmse = compute_ripple_rmse(JointQuery("rows-anywhere", rows=3), 1, 1)
+    assert rmse == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("query", "epsilon", "message"),
+    [
+        (JointQuery("row-per-bin", "replace", 2), 1, "under add-remove"),
+        (JointQuery("pair-of-sums", rows=1, span=3), 1, "must be a histogram"),
+        (JointQuery("row-per-bin"), "0.01", "large enough"),
+    ],
+)
+def test_other_relations_and_tiny_budgets_are_refused(
+    query: JointQuery, epsilon: int | str, message: str
+) -> None:
+    with pytest.raises(wb.InvalidRequest, match=message):
+        compute_ripple_rmse(query, 3, epsilon)
