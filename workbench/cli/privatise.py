@@ -4,8 +4,9 @@
     OUT.csv.json    the report: budget, mechanism and expected error; may be published
     screen          also facts for the owner of the data alone, such as the budget of one person
 
-The report depends on the data only by the number of rows, and by totals of published names. The number of rows of one person is
-private, so it is only printed. Draws are exact and use the random numbers of the operating system.
+The report depends on the data only by the number of rows, and by totals of published names. The
+number of rows of one person is private, so it is only printed. Draws are exact and use the random
+numbers of the operating system.
 """
 
 from __future__ import annotations

@@ -13,20 +13,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from workbench.cli.console import Report, make_table
 from workbench.cli.options import select_given
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.cli.privatise import PUBLICATION_OPTIONS, Publication, privatise_column
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import can_publish_reals
 
 if TYPE_CHECKING:
     from workbench.data.csv_column import CsvColumn
     from workbench.exact.arrays import Integers
+    from workbench.mechanisms.channel import Channel
     from workbench.privacy.loading import FileContents
     from workbench.privacy.row_cost import RowCost
 
@@ -86,6 +83,8 @@ def read_name_channel(path: Path) -> FileContents | None:
     Args:
         path: Path of the file.
     """
+    from workbench.mechanisms.channel import Channel
+    from workbench.mechanisms.mechanism import can_publish_reals
     from workbench.privacy.loading import read_mechanism_file
     from workbench.questions.places import are_planar
 
@@ -109,6 +108,8 @@ def privatise_names(run: Publication, options: NameColumn, contents: FileContent
     Raises:
         InvalidRequest: A cell is no input of the channel, or an option does not fit.
     """
+    import numpy as np
+
     from workbench.exact.sampler import Sampler
     from workbench.mechanisms.name_totals import estimate_totals
 
@@ -171,6 +172,8 @@ def _find_rows(
     channel: Channel, column: CsvColumn, selected: str, *, header: bool | None
 ) -> Integers:
     """Return the row of the channel for every cell. Raises InvalidRequest, without any cell."""
+    import numpy as np
+
     first_cell = column.table.rows[0][column.position]
     has_unclear_header = selected.strip().isdecimal() or _find_row(channel, first_cell) is not None
     if header is None and has_unclear_header:
@@ -204,6 +207,7 @@ def _list_names(inputs: Any) -> list[Any]:
 
 def _make_row_cost(contents: FileContents) -> RowCost:
     """Return the privacy cost of one row: by the certificate, and between any two inputs."""
+    from workbench.mechanisms.channel import Channel
     from workbench.privacy.privacy_budget import PrivacyBudget, budget_of_claim
     from workbench.privacy.row_cost import RowCost, find_exact_budget
 
@@ -233,6 +237,8 @@ def _make_row_cost(contents: FileContents) -> RowCost:
 
 def _measure_errors(channel: Channel) -> dict[str, float]:
     """Return the probabilities of a wrong output. They depend on the channel alone."""
+    import numpy as np
+
     inputs = _list_names(channel.inputs)
     outputs = channel.outputs.tolist()
     right = []

@@ -30,14 +30,24 @@ if TYPE_CHECKING:
 _MAX_LOG_RATIO_ERROR = 1e-9
 
 
-def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any) -> Report:
+def privatise_places(
+    *,
+    columns: str | None,
+    x: str | None,
+    y: str | None,
+    mechanism: Path,
+    clip: bool,
+    **files: Any,
+) -> Report:
     """Publish positions (two columns of coordinates) with a saved channel on places.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far
     positions were from their nearest places is printed only for you.
 
     Args:
-        columns: Names or numbers of the two columns.
+        columns: Names or numbers of the two columns, for places of the plane.
+        x: Column of longitudes in degrees, for places that were designed with --x and --y.
+        y: Column of latitudes in degrees.
         mechanism: Certificate of the channel.
         clip: Whether positions that are far from every place are moved as well.
         files: Options of files and columns.
@@ -45,16 +55,25 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     import numpy as np
 
     from workbench.data.csv_column import read_two_names
+    from workbench.data.projection import Projection
     from workbench.exact.numbers import to_jsonable
     from workbench.exact.sampler import Sampler
+    from workbench.mechanisms.place_spacing import describe_spacing
 
     run = Publication(
         {"mechanism": mechanism}, **files, protected="Only the positions are protected"
     )
-    names = read_two_names(columns, run.source)
+    plane_names = None
+    if columns is not None:
+        plane_names = read_two_names(columns, run.source)
     certificate, places, output_places = _read_place_channel(mechanism)
+    projection = Projection.from_dict(certificate.record.get("projection"))
+    names = _select_columns(plane_names, x, y, is_projected=projection is not None)
     file_columns = run.read(names)
-    positions = np.column_stack([column.numbers() for column in file_columns.private])
+    numbers = [column.numbers() for column in file_columns.private]
+    positions = np.column_stack(numbers)
+    if projection is not None:
+        positions = projection.project_floats(*numbers)
     place_indices, distances = _find_nearest_places(positions, places)
     max_distance = _find_diameter(places)
     if not clip:
@@ -66,33 +85,76 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     cost, norm = _make_row_cost(certificate, places)
     channel: Any = certificate.mechanism
     notes = ["Every position was first moved to its nearest place."]
+    unit = ""
+    unit_name = "in the unit of the coordinates"
+    if projection is not None:
+        unit = "m"
+        unit_name = "in metres of the projected plane"
     if cost.neighbours and cost.neighbours.per_distance:
         notes.append(
-            f"Distance is {norm} between these places, in the unit of the coordinates. The "
-            "distance between the positions themselves may be smaller."
+            f"Distance is {norm} between these places, {unit_name}. The distance between the "
+            "positions themselves may be smaller."
         )
+    warnings = [describe_spacing(channel.matrix, places, output_places, unit)]
+    if projection is not None:
+        warnings.append(projection.describe_distortion(channel.axis_labels[0]))
+    notes += [f"Warning: {text}" for text in warnings if text is not None]
     report = {
         "columns": names,
         "method": "places",
         "places": len(places),
         "mechanism": channel.describe(),
         "claim": certificate.claim.to_dict(),
+        "projection": None if projection is None else projection.to_dict(),
         "expected_error": _expected_distances(channel, places, output_places),
         "clip": clip,
         "words": notes,
     }
     sampler = Sampler(list(channel.rows), run.random_source)
-    outputs = output_places[sampler.draw_from(place_indices)]
+    published_places = output_places
+    if projection is not None:
+        published_places = projection.to_degrees(output_places)
+    outputs = published_places[sampler.draw_from(place_indices)]
     mean = float((distances / distances.size).sum())
     largest_distance = float(distances.max())
     owner_entries = {
         "moved_mean": to_jsonable(mean),
         "moved_most": to_jsonable(largest_distance),
     }
-    text = f"{mean:.6g} to the nearest place on average, {largest_distance:.6g} at most"
-    lines = [("moved", text)]
-    numbers = positions.ravel()
-    return run.publish(file_columns, numbers, [*outputs.T], cost, report, lines, owner_entries)
+    suffix = f" {unit}" if unit else ""
+    mean_text = f"{mean:.6g}{suffix} to the nearest place on average"
+    lines = [("moved", f"{mean_text}, {largest_distance:.6g}{suffix} at most")]
+    values = positions.ravel()
+    return run.publish(file_columns, values, [*outputs.T], cost, report, lines, owner_entries)
+
+
+def _select_columns(
+    plane_names: list[str] | None, x: str | None, y: str | None, *, is_projected: bool
+) -> list[str]:
+    """Return the names of the two private columns.
+
+    Raises InvalidRequest unless they are in degrees for projected places, and on the plane for
+    others.
+
+    Args:
+        plane_names: The two names of --columns. None if the option is not given.
+        x: Column of longitudes. None if the option is not given.
+        y: Column of latitudes. None if the option is not given.
+        is_projected: Whether the certificate is for places in degrees.
+    """
+    if is_projected:
+        if plane_names is not None:
+            rule = "left out for places in degrees, which --x and --y name (longitude and latitude)"
+            must("columns", rule, ",".join(plane_names))
+        if x is None or y is None:
+            must("x and y", "given: the columns of longitudes and latitudes in degrees", "none")
+        return [x, y]
+    for name, value in (("x", x), ("y", y)):
+        if value is not None:
+            must(name, "left out unless the mechanism was designed with --x and --y", value)
+    if plane_names is None:
+        must("columns", "given: the two columns of coordinates, such as x,y", "none")
+    return plane_names
 
 
 def _read_place_channel(path: Path) -> tuple[Certificate, Vector, Vector]:
@@ -232,11 +294,9 @@ def _read_place_budget(certificate: Certificate) -> tuple[PrivacyBudget | None, 
 
 def _expected_distances(channel: Any, places: Vector, outputs: Vector) -> dict[str, float]:
     """Return the mean distance between a place and its output, for the worst and the mean place."""
-    import numpy as np
+    from workbench.mechanisms.place_spacing import compute_mean_moves
 
-    differences = places[:, None, :] - outputs[None, :, :]
-    distances = np.hypot(*differences.transpose(2, 0, 1))
-    means = (channel.matrix * distances).sum(axis=1)
+    means = compute_mean_moves(channel.matrix, places, outputs)
     return {
         "largest mean distance from any place": float(means.max()),
         "mean distance, places equally often": float(means.mean()),

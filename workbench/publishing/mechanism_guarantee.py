@@ -328,7 +328,8 @@ def _name_row(channel: Channel, row: int) -> str:
     if isinstance(point, float):
         return f"{point:g}"
     if isinstance(point, list):
-        return f"({', '.join(map(str, point))})"
+        parts = [f"{part:g}" if isinstance(part, float) else str(part) for part in point]
+        return f"({', '.join(parts)})"
     return str(point)
 
 

@@ -14,7 +14,7 @@ and m outputs:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -31,6 +31,7 @@ from workbench.data.points import (
     read_point_entries,
 )
 from workbench.data.priors import read_prior
+from workbench.data.projection import Projection
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
@@ -62,6 +63,9 @@ class FiniteQuery(OneLine):
             which is the distance of metric privacy too (default: L2).
         prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and
             weights).
+        projection: The inputs and outputs are longitudes and latitudes in degrees. They are
+            projected onto a plane in metres. Neighbours are then "within R NORM" or "all NORM",
+            with R in metres.
         directed: Neighbours are symmetric, so a pair in one order stands for both. If directed,
             only Pr[o | x] <= e^ε Pr[o | x'] + δ is required of every pair, x being the larger
             number (of other inputs the later one), or the first of a pair that is listed.
@@ -85,6 +89,7 @@ class FiniteQuery(OneLine):
     has_free_outputs: bool
     norm: str
     directed: bool
+    projection: Projection | None = field(compare=False)
 
     def __init__(
         self,
@@ -95,13 +100,20 @@ class FiniteQuery(OneLine):
         max_shift: Any = None,
         prior: Any = None,
         directed: bool = False,
+        projection: Projection | None = None,
     ) -> None:
         entries, weights = read_entries(inputs, "inputs")
         values = read_point_entries(entries, "inputs")
+        if projection is not None:
+            values = _project(values, projection, "inputs")
+            entries = [*values]
+            _check_projected_neighbours(neighbours)
         is_free = isinstance(outputs, str) and outputs == FREE
         output_values = values
         if outputs is not None and not is_free:
             output_values = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
+            if projection is not None:
+                output_values = _project(output_values, projection, "outputs")
         # The neighbours of places are found with `is_planar`, which needs inputs and outputs.
         self.__dict__.update(
             inputs=values,
@@ -109,6 +121,7 @@ class FiniteQuery(OneLine):
             has_free_outputs=is_free,
             norm="L2",
             directed=directed,
+            projection=projection,
         )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
@@ -333,3 +346,17 @@ class FiniteQuery(OneLine):
             relation += ", directed"
         outputs = "real outputs" if self.has_free_outputs else f"{self.m} outputs"
         return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"
+
+
+def _project(points: Sequence[Point], projection: Projection, name: str) -> tuple[Point, ...]:
+    """Project longitudes and latitudes. Raises InvalidRequest if the points are no such pairs."""
+    if not are_planar(points):
+        must(name, "pairs of longitude and latitude with a projection", format_point(points[0]))
+    return tuple(projection.project(point) for point in points)  # type: ignore[arg-type]
+
+
+def _check_projected_neighbours(neighbours: Any) -> None:
+    """Raise InvalidRequest unless neighbours are named by a norm. Pairs would be in degrees."""
+    is_named = isinstance(neighbours, str) and neighbours.split(" ")[0] in ("all", "within")
+    if not is_named:
+        must("neighbours", '"within R NORM" or "all NORM" with a projection', repr(neighbours))

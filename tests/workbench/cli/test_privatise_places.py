@@ -121,3 +121,87 @@ def test_a_budget_per_kilometre_needs_a_unit_and_the_notion_metric(
     code, _, err = run(capsys, [*PLACES_QUERY, *options.split()])
     assert code == 2
     assert err.startswith(f"InvalidRequest: {message}")
+
+
+DEGREES = "lon,lat\n13.38,52.50\n13.38,52.51\n13.395,52.50\n13.395,52.51\n"
+DEGREES_DESIGN = ["design", "channel", "--places", "city.csv", "--x", "lon", "--y", "lat"]
+DEGREES_DESIGN += ["--neighbours", "all L2", "--loss", "euclidean", "--notion", "metric"]
+DEGREES_DESIGN += ["--epsilon", "2/km", "--save", "c.json"]
+
+
+@pytest.fixture
+def degrees_folder(folder: Path) -> Path:
+    """Replace city.csv and trips.csv by places and positions in degrees."""
+    Path("city.csv").write_text(DEGREES)
+    Path("trips.csv").write_text("who,lon,lat\nann,13.381,52.501\nbob,13.394,52.509\n")
+    return folder
+
+
+def test_positions_in_degrees_are_published_in_degrees(
+    degrees_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The four places are 1111.95 m apart to the north, and about 1015 m to the east."""
+    code, out, _ = run(capsys, DEGREES_DESIGN)
+    assert code == 0
+    assert "epsilon = 0.002 per unit of distance" in out
+    assert "metres around longitude 13.3875, latitude 52.505" in out
+    certificate = json.loads(Path("c.json").read_text())
+    inputs = certificate["record"]["inputs"]
+    assert inputs[1][1] - inputs[0][1] == pytest.approx(1111.9508)
+    assert inputs[2][0] - inputs[0][0] == pytest.approx(1015, abs=1)
+    command = ["privatise", "places", "trips.csv", "--x", "lon", "--y", "lat"]
+    code, out, _ = run(capsys, [*command, "--mechanism", "c.json", "--out", "p.csv"])
+    assert code == 0
+    assert "m to the nearest place on average" in out
+    with Path("p.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["lon", "lat"]
+    assert {row[0] for row in rows[1:]} <= {"13.38", "13.395"}
+    assert {row[1] for row in rows[1:]} <= {"52.5", "52.51"}
+    report = json.loads(Path("p.csv.json").read_text())
+    assert report["projection"] == {"longitude": "13.3875", "latitude": "52.505", "unit": "m"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--columns lon,lat", "columns must be left out for places in degrees"),
+        ("--x lon", "x and y must be given"),
+    ],
+)
+def test_places_in_degrees_need_both_columns(
+    degrees_folder: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
+) -> None:
+    assert run(capsys, DEGREES_DESIGN)[0] == 0
+    command = f"privatise places trips.csv --mechanism c.json --out p.csv {options}"
+    code, _, err = run(capsys, command.split())
+    assert code == 2
+    assert message in err
+
+
+def test_places_of_the_plane_are_not_in_degrees(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, DESIGN)[0] == 0
+    command = "privatise places trips.csv --mechanism c.json --out p.csv --x x --y y"
+    code, _, err = run(capsys, command.split())
+    assert code == 2
+    assert "x must be left out unless the mechanism was designed with --x and --y" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--places city.csv --x lon", "y must be given with x or centre"),
+        ("--places city.csv --centre 13,52", "x must be given with y or centre"),
+        ("--places city.csv --x lon --y lat --unit km", "unit must be m or left out with x and y"),
+        ("--answers 0..3 --x lon", "x must be left out without --places"),
+    ],
+)
+def test_an_incomplete_projection_is_refused(
+    degrees_folder: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
+) -> None:
+    arguments = ["--neighbours", "all L2", "--epsilon", "1", *options.split()]
+    code, _, err = run(capsys, ["design", "channel", *arguments])
+    assert code == 2
+    assert message in err

@@ -125,6 +125,8 @@ def _make_record(
     }
     if question.is_planar:
         record["norm"] = question.norm
+        if question.projection is not None:
+            record["projection"] = question.projection.to_dict()
         loss_key = "largest_loss"
         if question.prior is not None:
             loss_key = "expected_loss"

@@ -21,6 +21,7 @@ import numpy as np
 from workbench.data.intervals import read_range
 from workbench.data.plain import read_list
 from workbench.data.points import format_point
+from workbench.data.projection import Projection, read_degrees
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import (
     ONE,
@@ -35,6 +36,7 @@ from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.nearest_outputs import NearestOutputs
+from workbench.mechanisms.place_spacing import describe_spacing
 from workbench.notions import get_notion
 from workbench.pipeline.family import Family, Session
 from workbench.pipeline.frontier_plan import load_when_called
@@ -52,6 +54,7 @@ from workbench.pipeline.option import (
     integer_reader,
     read_constraints,
     read_flag,
+    read_plain_text,
     to_json_value,
 )
 from workbench.pipeline.requirements import (
@@ -79,6 +82,8 @@ _POINTS_PER_TASK = 4
 _RANGE_OPTIONS = ("range", "sensitivity", "cells")
 # The options that define a finite question beside answers or places.
 _FINITE_QUESTION_OPTIONS = ("outputs", "max_shift", "neighbours", "directed", "prior")
+# The options of places in degrees.
+_PROJECTION_OPTIONS = ("x", "y", "centre")
 # Units of length that an ε such as "0.7/km" may name.
 _METRES_PER_UNIT = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
@@ -189,6 +194,26 @@ class _ChannelFamily(Family):
             question=True,
             help="Answers that are places, instead of --answers: a CSV with the columns x, y "
             "and optionally weight.",
+        ),
+        Option(
+            "x",
+            read_plain_text,
+            question=True,
+            help="Column of longitudes in degrees in the file of --places, with --y. The places "
+            "are then projected onto a plane in metres.",
+        ),
+        Option(
+            "y",
+            read_plain_text,
+            question=True,
+            help="Column of latitudes in degrees in the file of --places.",
+        ),
+        Option(
+            "centre",
+            read_plain_text,
+            question=True,
+            help="Public centre of the projection, with --x and --y: LONGITUDE,LATITUDE in "
+            "degrees. Default: the middle of the places.",
         ),
         Option(
             "range",
@@ -348,6 +373,8 @@ class _ChannelFamily(Family):
         if length_unit not in _METRES_PER_UNIT:
             return values
         unit = values.get("unit")
+        if unit is None and values.get("x") is not None:
+            unit = "m"
         notion_name = values.get("notion", "dp")
         if unit is None:
             raise InvalidRequest(
@@ -371,7 +398,13 @@ class _ChannelFamily(Family):
                 for another question.
         """
         real_options = ("sensitivity", "cells")
-        all_options = (*_RANGE_OPTIONS, *_FINITE_QUESTION_OPTIONS, "places")
+        all_options = (
+            *_RANGE_OPTIONS,
+            *_FINITE_QUESTION_OPTIONS,
+            "places",
+            *_PROJECTION_OPTIONS,
+            "unit",
+        )
         values = {**dict.fromkeys(all_options), **values}
         # False is the default of `directed`, which counts as not given.
         values["directed"] = values["directed"] or None
@@ -379,6 +412,8 @@ class _ChannelFamily(Family):
             raise InvalidRequest(
                 "The answers must be given by exactly one of answers, range and places."
             )
+        if values["places"] is None:
+            _refuse_options(values, _PROJECTION_OPTIONS, "without --places")
         if values["range"] is not None:
             finite_options = [name for name in _FINITE_QUESTION_OPTIONS if name != "prior"]
             _refuse_options(values, finite_options, "with a range")
@@ -393,7 +428,32 @@ class _ChannelFamily(Family):
         if finite_values["prior"] == "uniform":
             # "uniform" is the default, so weights in the file of places are used if it has some.
             finite_values["prior"] = None
+        if any(values[name] is not None for name in _PROJECTION_OPTIONS):
+            return self._project_places(values, finite_values)
         return self.question_class(values["places"], **finite_values)
+
+    def _project_places(self, values: Values, finite_values: Record) -> FiniteQuery:
+        """Make the question of places in degrees. Raises InvalidRequest.
+
+        Args:
+            values: option -> value, None if the option is not given.
+            finite_values: The values of the options of a finite question.
+        """
+        for name, other in (("x", "y"), ("y", "x")):
+            if values[name] is None:
+                must(name, f"given with {other} or centre: places in degrees have both", "none")
+        if values["unit"] not in (None, "m"):
+            must(
+                "unit", "m or left out with x and y, which are projected to metres", values["unit"]
+            )
+        points, weights = read_degrees(values["places"], values["x"], values["y"])
+        if values["centre"] is None:
+            projection = Projection.around(points)
+        else:
+            projection = Projection.parse(values["centre"])
+        if finite_values["prior"] is None:
+            finite_values["prior"] = weights
+        return self.question_class(points, **finite_values, projection=projection)
 
     def question_to_options(self, question: Any) -> Record:
         """Return the options that define a question: see `Family.question_to_options`.
@@ -447,6 +507,8 @@ class _ChannelFamily(Family):
         if values["unit"] is not None and not question.is_planar and not is_per_distance:
             rule = "left out unless places are given, or an epsilon per unit"
             must("unit", rule, repr(values["unit"]))
+        if question.projection is not None:
+            values["unit"] = "m"
         values["losses"] = make_loss_table(question, values["loss"])
         max_epsilon = Fraction(MAX_EPSILON)
         if values["minimise"] == "epsilon" and is_per_distance:
@@ -601,6 +663,7 @@ class _ChannelFamily(Family):
             *list_budget_facts(design),
             *_list_exposure_facts(design),
             ("outputs", outputs_text),
+            *_list_place_facts(design),
         ]
 
     def describe_outputs(self, design: Design) -> str:
@@ -713,6 +776,34 @@ def _compute_design_exposure(design: Design) -> Fraction | None:
     return ZERO if isinstance(design.mechanism, NearestOutputs) else None
 
 
+def _list_place_facts(design: Design) -> Facts:
+    """Return the lines of a report on a projection, and on the spacing of places."""
+    question = design.request.question
+    if not question.is_planar or not isinstance(design.mechanism, Channel):
+        return []
+    facts = []
+    if question.projection is not None:
+        east, north = (float(scale) for scale in question.projection.metres_per_degree)
+        text = (
+            f"metres around longitude {float(question.projection.longitude):g}, latitude "
+            f"{float(question.projection.latitude):g}: {east:.3f} m for a degree to the east, "
+            f"{north:.3f} m to the north"
+        )
+        facts.append(("projection", text))
+        warning = question.projection.describe_distortion(question.inputs)
+        if warning is not None:
+            facts.append(("warning", warning))
+    places, outputs = (
+        np.array([[float(part) for part in point] for point in points])
+        for points in (question.inputs, question.outputs)
+    )
+    unit = design.request.aim.unit or ""
+    warning = describe_spacing(np.asarray(design.mechanism.matrix), places, outputs, unit)
+    if warning is not None:
+        facts.append(("warning", warning))
+    return facts
+
+
 def _list_exposure_facts(design: Design) -> Facts:
     """Return the line of a report that states the exposure. Empty without a δ."""
     design_exposure = _compute_design_exposure(design)
@@ -734,5 +825,7 @@ FAMILY = _ChannelFamily()
 
 # The options that define a finite question.
 FINITE_OPTIONS = tuple(
-    option for option in FAMILY.options if option.question and option.name not in _RANGE_OPTIONS
+    option
+    for option in FAMILY.options
+    if option.question and option.name not in (*_RANGE_OPTIONS, *_PROJECTION_OPTIONS)
 )

@@ -1,0 +1,107 @@
+"""Test the projection of longitudes and latitudes against distances on the sphere."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.projection import Projection, read_degrees
+
+BERLIN = Projection(Fraction("13.4"), Fraction("52.52"))
+
+
+def measure_on_sphere(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return the distance of two places in degrees, in metres, by the haversine formula."""
+    (a, b), (c, d) = (map(math.radians, place) for place in (first, second))
+    root = math.sin((d - b) / 2) ** 2 + math.cos(b) * math.cos(d) * math.sin((c - a) / 2) ** 2
+    return 2 * 6_371_008.8 * math.asin(math.sqrt(root))
+
+
+def test_a_degree_to_the_north_has_the_length_of_hand_calculation() -> None:
+    """π 6,371,008.8 / 180 = 111,195.080."""
+    assert BERLIN.metres_per_degree[1] == Fraction("111195.080")
+
+
+@pytest.mark.parametrize("place", [("13.5", "52.6"), ("13.3", "52.45"), ("13.40", "52.60")])
+def test_distances_near_the_centre_are_those_on_the_sphere(place: tuple[str, str]) -> None:
+    x, y = BERLIN.project((Fraction(place[0]), Fraction(place[1])))
+    degrees = (float(place[0]), float(place[1]))
+    on_sphere = measure_on_sphere((13.4, 52.52), degrees)
+    assert math.hypot(x, y) == pytest.approx(on_sphere, rel=2e-3)
+
+
+def test_equal_steps_of_degrees_are_exactly_equal_steps_of_the_plane() -> None:
+    """Metric privacy relies on places that lie exactly between others."""
+    points = [(Fraction(13) + Fraction(k, 7), Fraction(52) + Fraction(k, 11)) for k in range(3)]
+    first, middle, last = map(BERLIN.project, points)
+    assert (first[0] + last[0], first[1] + last[1]) == (2 * middle[0], 2 * middle[1])
+
+
+def test_floats_and_degrees_return_to_the_same_place() -> None:
+    longitudes = np.array([13.38, 13.4, 14.0])
+    latitudes = np.array([52.4, 52.52, 53.0])
+    degrees = BERLIN.to_degrees(BERLIN.project_floats(longitudes, latitudes))
+    assert degrees == pytest.approx(np.column_stack([longitudes, latitudes]), abs=1e-7)
+
+
+def test_longitudes_are_continued_across_the_date_line() -> None:
+    fiji = Projection(Fraction(179), Fraction(-17))
+    assert fiji.project((Fraction(-179), Fraction(-17)))[0] == 2 * fiji.metres_per_degree[0]
+    assert fiji.project_floats(np.array([-179.0]), np.array([-17.0]))[0, 0] > 0
+
+
+def test_only_places_far_from_the_centre_are_distorted() -> None:
+    """99 km to the north there is no warning. At 54.52 degrees cos 52.52 / cos 54.52 = 1.0483."""
+    near = BERLIN.project((Fraction("13.4"), Fraction("53.41")))
+    assert BERLIN.describe_distortion([near]) is None
+    far = BERLIN.project((Fraction("13.4"), Fraction("54.52")))
+    warning = BERLIN.describe_distortion([near, far])
+    assert warning is not None
+    assert "222 km" in warning
+    assert "up to 4.8 %" in warning
+
+
+def test_the_centre_is_the_middle_of_the_ranges() -> None:
+    points = [(Fraction(1), Fraction(10)), (Fraction(4), Fraction(20)), (Fraction(1), Fraction(12))]
+    assert Projection.around(points) == Projection(Fraction(5, 2), Fraction(15))
+
+
+@pytest.mark.parametrize("text", ["13.4", "13.4,52,1", "a,b", "13.4,89", "400,10"])
+def test_a_wrong_centre_is_refused(text: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match="centre"):
+        Projection.parse(text)
+
+
+@pytest.mark.parametrize("place", [(Fraction(13), Fraction(91)), (Fraction(-181), Fraction(0))])
+def test_a_place_outside_the_earth_is_refused(place: tuple[Fraction, Fraction]) -> None:
+    with pytest.raises(wb.InvalidRequest, match="longitude in -180"):
+        BERLIN.project(place)
+
+
+def test_a_record_of_other_data_has_no_projection() -> None:
+    assert Projection.from_dict(BERLIN.to_dict()) == BERLIN
+    for data in (None, {}, {"unit": "m"}, {"unit": "m", "longitude": "x", "latitude": "1"}):
+        assert Projection.from_dict(data) is None
+
+
+def test_named_columns_and_weights_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "city.csv"
+    path.write_text("name,lat,weight,lon\na,52.5,3,13.4\nb,52.6,1,13.5\n")
+    points, weights = read_degrees(path, "lon", "lat")
+    assert points[0] == (Fraction("13.4"), Fraction("52.5"))
+    assert weights == [Fraction(3), Fraction(1)]
+    with pytest.raises(wb.InvalidRequest, match="x must be a column of city"):
+        read_degrees(path, "x", "lat")
+
+
+def test_a_question_in_degrees_needs_neighbours_of_a_norm() -> None:
+    points = [(Fraction("13.4"), Fraction("52.5")), (Fraction("13.5"), Fraction("52.5"))]
+    query = wb.FiniteQuery(points, neighbours="all L2", projection=BERLIN)
+    assert query.inputs[0] == BERLIN.project(points[0])
+    with pytest.raises(wb.InvalidRequest, match="neighbours"):
+        wb.FiniteQuery(points, neighbours=[points], projection=BERLIN)
