@@ -76,6 +76,7 @@ _RELATION_LIMIT = (
     "Answers that are not neighbours may be easier to tell apart."
 )
 _OUTPUT_LIMIT = "Only one output is counted. Further outputs about the same person reveal more"
+_MAX_NAME_CHARACTERS = 60  # Longer names of inputs are cut.
 _EXAMPLE_ANSWER = 30  # An example of an answer, for noise on all integers.
 
 
@@ -330,7 +331,9 @@ def _name_row(channel: Channel, row: int) -> str:
     if isinstance(point, list):
         parts = [f"{part:g}" if isinstance(part, float) else str(part) for part in point]
         return f"({', '.join(parts)})"
-    return str(point)
+    # The labels of a file may contain anything.
+    text = "".join(c if c.isprintable() else "?" for c in str(point))
+    return text[:_MAX_NAME_CHARACTERS]
 
 
 def _count_any(channel: Channel) -> str:

@@ -76,6 +76,13 @@ def test_a_channel_on_names_speaks_of_any_two_values() -> None:
     assert "one or the other of any two given values, such as north and " in text
 
 
+def test_names_of_inputs_are_printable_and_short() -> None:
+    channel = wb.Channel.from_rows([[3, 1], [1, 3]])
+    names = ("a\x1b[31m", "b" * 500)
+    text = describe(wb.Channel(channel.rows, axis_labels=(names, names)))
+    assert f"such as a?[31m and {'b' * 60}." in text
+
+
 @pytest.mark.parametrize(
     ("mechanism", "words"),
     [
