@@ -26,13 +26,14 @@ _METHOD_NAMES = {
     "rr-with-prior": "RRWithPrior",
 }
 _BUCKET_NOTE = (
-    "The column of --bucket must be public. The report states its values and the number of rows of "
-    "each. The budget of a row is the same as without buckets, because a label is in one bucket."
+    "The column of --bucket must be public. The report states its values and the number of rows "
+    "with each of them. The budget of a row is the same as without buckets, because every label "
+    "is in one bucket."
 )
 _PRIVATE_SET_NOTE = (
-    "The label set was read from the column. This is not private, because the bins reveal its "
-    "ends. The guarantee holds between columns with the same label set, not between any two "
-    "values. Give --labels to fix the label set beforehand."
+    "The label set was read from the column. This is not private, because the outputs reveal "
+    "labels of the column. The guarantee holds between columns with the same label set, not "
+    "between any two values. Give --labels to fix the label set beforehand."
 )
 
 
@@ -58,9 +59,9 @@ def privatise_labels(
     The prior is estimated privately from the same labels. The method bins has the smallest loss for
     this prior, but moves the mean towards the middle of the labels. The method unbiased does not,
     but its loss is larger. With --outputs labels every published value is a label, such as a score
-    from 1 to 5. The file OUT.csv.json states the budgets, the method, its outputs, the
-    expected error and the bias. It may be published with the randomized column. Other columns that
-    are copied are not private: OUT.csv is then readable for its owner only.
+    from 1 to 5. The file OUT.csv.json states the budgets, the method, its outputs, the expected
+    error and the bias. It may be published with the randomized column. Copied columns are not
+    randomized, so only the owner can read OUT.csv if there are any.
 
     Args:
         column: Name or number of the column.

@@ -41,8 +41,8 @@ def privatise_places(
 ) -> Report:
     """Publish positions (two columns of coordinates) with a saved channel on places.
 
-    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. How far
-    positions were from their nearest places is printed only for you.
+    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected distance. The
+    distances of the positions to their nearest places are printed only for you.
 
     Args:
         columns: Names or numbers of the two columns, for places of the plane.

@@ -189,7 +189,8 @@ class Claim:
         return ()
 
     def describe_budget(self, *, one_sided: bool = False) -> str:
-        """Describe the first parameter: "epsilon = 1", or "a separate epsilon for each shift".
+        """Describe the first parameter: "epsilon = 1", or "a separate epsilon for each pair of
+        neighbours".
 
         Args:
             one_sided: Whether the sentence is about one-sided neighbours.
@@ -201,7 +202,7 @@ class Claim:
             if len(distinct_values) == 1:
                 (value,) = distinct_values
         if isinstance(value, Mapping):
-            text = f"a separate {first} for each shift"
+            text = f"a separate {first} for each pair of neighbours"
         else:
             text = f"{first} = {format_parameter(value)}"
         if one_sided:

@@ -198,7 +198,7 @@ class Risk(Shown):
         prior = f"{float(self.prior):g}"
         rho_note = ""
         if low < high:
-            rho_note = f" (proven to suffice; below {_format_bound(low)} none does)"
+            rho_note = f" (proven to suffice; no value below {_format_bound(low)} suffices)"
         divergences = {order: self.renyi[Fraction(order)] for order in _REPORTED_ORDERS}
         renyi_texts = [f"{_format_bound(value)} at {order}" for order, value in divergences.items()]
         return [

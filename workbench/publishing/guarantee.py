@@ -37,12 +37,11 @@ _PRIORS = {
     "replace": "that the person has one or the other of two given sets of rows",
 }
 _STATISTIC_LIMIT = (
-    "Conclusions from the statistic itself, which hold for everybody, are not prevented. They are "
-    "possible without this person's data as well."
+    "What follows from the statistic for everybody also follows for a person whose row is not in "
+    "the data."
 )
 _LEDGER_LIMIT = (
-    "All releases about these people must be booked in one ledger. Each release elsewhere reveals "
-    "more."
+    "Every further release of these data adds to the budget, also if it is in no ledger."
 )
 
 
@@ -144,10 +143,8 @@ def list_limits(max_rows: int | None = None) -> tuple[str, ...]:
     """
     limits = [_STATISTIC_LIMIT]
     if max_rows is not None:
-        text = f"At most {max_rows} rows of a person are protected."
-        if max_rows == 1:
-            text = "One row of a person is protected."
-        limits.append(f"{text} Further rows are not.")
+        number = "more than one row" if max_rows == 1 else f"more than {max_rows} rows"
+        limits.append(f"A person with {number} is protected less.")
     return (*limits, _LEDGER_LIMIT)
 
 

@@ -7,7 +7,7 @@
 
 The budget must be one of (ε, δ) for one run, neighbours must be protected in both orders, and the
 prior must be uniform or the worst answer. Other questions have no such command, because `publish`
-uses no other notion and no prior. Counts are published with the smallest squared loss.
+uses no other notion and no prior. The loss is squared or absolute.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from workbench.io.files import format_fraction
 from workbench.pipeline.recommendation import Query
 
 _NOTIONS = ("dp", "pure")
+_LOSSES = ("squared", "absolute")  # The first one is the default of `publish`.
 _MAX_ROWS_PER_PERSON = 64  # `publish` refuses more rows of one person.
 
 
@@ -34,9 +35,14 @@ def describe_publish_command(query: Query) -> Iterator[str]:
     has_common_budget = isinstance(epsilon, Fraction)
     if not has_common_budget or query.aim.runs > 1 or query.question.directed:
         return
+    # A loss may also be a matrix or a function.
+    if not isinstance(query.aim.loss, str) or query.aim.loss not in _LOSSES:
+        return
     arguments = {"epsilon": format_fraction(epsilon)}
     if query.claim.delta:
         arguments["delta"] = format_fraction(query.claim.delta)
+    if query.aim.loss != _LOSSES[0]:
+        arguments["loss"] = query.aim.loss
     if query.has_real_answers:
         yield from _describe_mean(query, arguments)
     else:
@@ -47,7 +53,7 @@ def _describe_count(query: Query, budget: dict[str, str]) -> Iterator[str]:
     """Yield the sentence of a count, if the answers can be counts of rows."""
     question = query.question
     max_rows = find_rows_per_person(query)
-    if max_rows is None or query.aim.loss != "squared":
+    if max_rows is None:
         return
     if question.has_free_outputs or question.outputs != question.inputs:
         return

@@ -239,7 +239,7 @@ def test_each_shift_can_have_its_own_budget() -> None:
     check(noise, {1: "0.3", 2: "1.38"})
     assert audit(noise, tight).verdict("metric", tight) == (
         "The mechanism is NOT private at the requested budget: exact pure epsilon is "
-        "1.3862943611198908, requested a separate epsilon for each shift "
+        "1.3862943611198908, requested a separate epsilon for each pair of neighbours "
         "(f(0) exceeds e^epsilon f(2) by 0.0025)"
     ), audit(noise, tight).verdict("metric", tight)
 

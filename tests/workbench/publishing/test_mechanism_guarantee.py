@@ -132,8 +132,10 @@ def test_a_joint_release_promises_nothing_beyond_its_rows() -> None:
     )
     guarantee = describe_mechanism_guarantee(mechanism)
     assert guarantee is not None
-    assert any("At most 3 rows of a person" in text for text in guarantee.limits)
-    assert any("one ledger" in text for text in guarantee.limits)
+    assert any(
+        "A person with more than 3 rows is protected less" in text for text in guarantee.limits
+    )
+    assert any("in no ledger" in text for text in guarantee.limits)
 
 
 def test_metric_privacy_speaks_of_the_smallest_distance() -> None:

@@ -41,6 +41,11 @@ def test_a_sensitivity_of_a_part_of_the_range_is_a_mean() -> None:
     assert "mean DATA.csv --column COLUMN --range 18..95 --rows 2000 --epsilon 0.5`" in text
 
 
+def test_the_absolute_loss_is_an_option() -> None:
+    text = describe(wb.FiniteQuery("0..20", max_shift=1), loss="absolute")
+    assert "count DATA.csv --epsilon 0.5 --loss absolute`" in text
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -63,7 +68,14 @@ def test_another_question_names_no_command(question: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"loss": "absolute"}, {"runs": 2}, {"minimise": "epsilon"}, {"notion": "pdp"}]
+    "options",
+    [
+        {"loss": "error-rate"},
+        {"loss": [[0, 1], [1, 0]]},
+        {"runs": 2},
+        {"minimise": "epsilon"},
+        {"notion": "pdp"},
+    ],
 )
 def test_another_loss_or_budget_names_no_command(options: Any) -> None:
     assert describe(wb.FiniteQuery("0..20", max_shift=1), **options) == ""

@@ -358,8 +358,8 @@ class LabelRandomizer:
                 self.budgets(len(rows))
             except InvalidRequest as error:
                 raise InvalidRequest(
-                    f"Bucket {bucket!r} is too small. {error} Merge buckets, or give a smaller "
-                    "split."
+                    f"Bucket {bucket!r} has too few rows. {error} Merge buckets, or give a "
+                    "smaller split."
                 ) from None
         source = source or Source()
         published_labels = np.empty(column.size)

@@ -76,7 +76,9 @@ def test_a_small_bucket_is_an_error_before_any_draw() -> None:
     labels, buckets = make_columns()
     source = Source(3)
     randomizer = LabelRandomizer(VALUES, Fraction(1, 2), find_best_bins)
-    with pytest.raises(InvalidRequest, match=r"Bucket 'c' is too small\. n must be at least 17"):
+    with pytest.raises(
+        InvalidRequest, match=r"Bucket 'c' has too few rows\. n must be at least 17"
+    ):
         randomizer.run_in_buckets([*labels, 1.0], [*buckets, "c"], source)
     assert source.draw_integers(1000, 5).tolist() == Source(3).draw_integers(1000, 5).tolist()
 
