@@ -263,7 +263,7 @@ def _describe_relation(mechanism: Any, worst: PairAudit | None, nearest: str) ->
     if isinstance(mechanism, (PiecewiseAffine, NearestOutputs, PoissonBinomial)):
         return _relate_values("value")
     # The neighbours of a mechanism of another package are not known here.
-    return _relate_answers("neighbours of this mechanism")
+    return _relate_answers("answers that are neighbours")
 
 
 def _relate_answers(neighbours: str) -> _Relation:

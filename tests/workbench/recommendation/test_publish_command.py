@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import workbench as wb
+from workbench.explorer.page import build_result_page
 from workbench.pipeline.recommendation import Query
 from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
@@ -91,3 +93,13 @@ def test_a_recommendation_has_the_guarantee_of_its_class() -> None:
     assert result.guarantee is not None
     # 100 e / (e + 1) = 73.1.
     assert "right in at most 74 of 100 cases" in result.guarantee.sentences[1]
+    page = build_result_page(result)
+    assert " ".join(result.guarantee.sentences) in page
+    assert all(json.dumps(text)[1:-1] in page for text in result.guarantee.limits)
+
+
+def test_a_recommendation_without_a_class_has_no_guarantee() -> None:
+    baseline = {"mine": {-1: "0.2", 0: "0.6", 1: "0.2"}}
+    result = wb.recommend(answers="0..3", max_shift=1, epsilon=1, baseline=baseline, only="mine")
+    assert result.guarantee is None
+    assert "What the recommended class guarantees" not in build_result_page(result)
