@@ -64,6 +64,8 @@ _MODULE_BY_NAME = {
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",
     "RealNoise": "workbench.questions.unbounded_noise",
+    "LedgerTerms": "workbench.privacy.release_ledger",
+    "ReleaseLedger": "workbench.privacy.release_ledger",
     "Result": "workbench.io.result",
     "risk": "workbench.privacy.risk",
     "sample": "workbench.mechanisms.mechanism",

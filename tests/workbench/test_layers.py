@@ -98,13 +98,13 @@ def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
 DATA = "workbench.data"
 READERS = (f"{DATA}.containers", f"{DATA}.csv_column", f"{DATA}.csv_rows", f"{DATA}.tables")
 USERS_OF_READERS = {
-    "workbench.cli.certificate": "shows values that it samples",
     "workbench.cli.console": "aligns numbers to the right",
     "workbench.cli.laplace": "publishes a column of a file",
     "workbench.cli.privatise": "publishes columns of a file",
     "workbench.cli.privatise_labels": "publishes a column of a file",
     "workbench.cli.privatise_names": "publishes a column of a file",
     "workbench.cli.privatise_places": "publishes two columns of a file",
+    "workbench.cli.sample": "prints draws",
     "workbench.pipeline.user_baselines": "tells a law table from other files",
     "workbench.privacy.column_release": "publishes columns of a file",
 }

@@ -1,15 +1,14 @@
-"""The commands `audit`, `check`, `sample` and `compose`, which need only a mechanism file."""
+"""The commands `audit`, `check` and `compose`, which need only a mechanism file."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, emit_json, make_facts_grid, make_table
+from workbench.cli.console import Report, make_facts_grid, make_table
 from workbench.cli.output_paths import Outputs, check_outputs, write_output
 from workbench.data.parameter_grid import read_integers
 from workbench.errors import CorruptFile, NotCertified, must
@@ -29,11 +28,6 @@ _CHECK_SECONDS = 9
 _MAX_SHOWN_ENTRIES = 40
 # At most this many characters of a value in a file are shown.
 _MAX_SHOWN_CHARACTERS = 200
-# More draws are refused. With --json all draws are in memory at once, so the limit is lower.
-_MAX_DRAWS = 100_000_000
-_MAX_JSON_DRAWS = 1_000_000
-# Draws are printed in parts of this size.
-_PRINTED_DRAWS = 65536
 _SAFE_CAPTION = (
     "Proven. Safe: an upper bound for adaptive runs, over all neighbours of the mechanism, which "
     "may differ from run to run. At least: a lower bound, for neighbours that stay the same."
@@ -265,65 +259,6 @@ def _prove_file(file: Path) -> Report:
         values["composed"] = proven.composed.to_dict()
     values["not_proven"] = dict(record)
     return Report(values, list_parts())
-
-
-def sample_file(
-    file: Path, *, count: int, answer: str | None, insecure_seed: int | None, json: bool
-) -> None:
-    """Draw outputs of a mechanism, one per line.
-
-    Draws are exactly distributed and use the random numbers of the operating system.
-
-    Args:
-        file: A mechanism file.
-        count: Number of draws.
-        answer: The true answer as text.
-        insecure_seed: Seed for reproducible draws, which are not private.
-        json: Whether to print a JSON object.
-    """
-    if not 0 <= count <= _MAX_DRAWS:
-        must("count", f"an integer in 0..{_MAX_DRAWS}", count)
-    if json and count > _MAX_JSON_DRAWS:
-        must("count", f"at most {_MAX_JSON_DRAWS} with --json", count)
-    from workbench.data.csv_column import list_with_integers
-    from workbench.mechanisms.mechanism import sample as draw
-    from workbench.privacy.loading import read_mechanism_file
-
-    contents = read_mechanism_file(file)
-    subject = contents.certificate or contents.mechanism
-    values = draw(
-        subject,
-        count,
-        answer=_parse_answer(contents.mechanism, answer),
-        insecure_seed=insecure_seed,
-    )
-    if json:
-        draws = list_with_integers(values)
-        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws})
-        return
-    for start in range(0, count, _PRINTED_DRAWS):
-        rows = list_with_integers(values[start : start + _PRINTED_DRAWS])
-        lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in rows)
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-
-
-def _parse_answer(mechanism: Any, answer: str | None) -> Any:
-    """Return an answer as an int or a tuple of ints, or as text if the mechanism reads texts.
-
-    Mechanisms with labels or real inputs read the text themselves, exactly.
-    """
-    if answer is None:
-        return None
-    inputs = getattr(mechanism, "column_inputs", None)
-    has_labels = getattr(mechanism, "axis_labels", None) is not None
-    has_segments = getattr(mechanism, "segments", ()) != ()
-    has_real_inputs = inputs is not None and not inputs.is_whole
-    if has_labels or has_segments or has_real_inputs:
-        return answer
-    numbers = read_integers(answer, "answer")
-    if len(numbers) == 1:
-        return numbers[0]
-    return tuple(numbers)
 
 
 def compose_files(

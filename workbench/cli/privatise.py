@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from workbench.data.csv_column import CsvColumn, CsvTable
     from workbench.exact.random_source import Source
     from workbench.privacy.column_release import Account, ColumnMechanism
-    from workbench.privacy.release_ledger import LedgerTerms
+    from workbench.privacy.ledger_request import LedgerRequest
     from workbench.privacy.row_cost import RowCost
 
 
+# Published columns up to this size are stored in the ledger.
+_MAX_STORED_BYTES = 1_000_000
 _SEED_NOTE = (
     "A seed was given: anybody who knows it can remove the noise. The output must not be released."
 )
@@ -74,14 +76,16 @@ class Publication:
         source: CSV file with the private columns.
         target: CSV file to write.
         person: Column that identifies the person of a row.
-        ledger: File of the ledger of releases.
+        release_ledger: File of the ledger of releases.
         insecure_seed: Seed for reproducible draws.
         id: Column that is copied.
         copy: Whether all other columns are copied.
         overwrite: Whether existing files are replaced.
         header: Whether the first row is a header. None: `CsvTable.read` decides.
         multiline: Whether quoted cells may have line breaks.
-        ledger_limit: Total budget of a new ledger, as text: "4" (ε) or "4,1e-6" (ε and δ).
+        total: ε of the total budget of a new ledger, as text. None if the option is not given.
+        total_delta: δ of the total budget, as text. None if the option is not given.
+        accounting: Rule of a new ledger, "basic" or "zcdp". None if the option is not given.
         local_neighbours: Whether the mechanism may protect distant values less than neighbours.
         protected: Clause of a note that says which columns are protected.
     """
@@ -90,14 +94,16 @@ class Publication:
     source: Path
     target: Path
     person: str | None
-    ledger: Path | None
+    release_ledger: Path | None
     insecure_seed: int | None
     id: str | None
     copy: bool
     overwrite: bool
     header: bool | None
     multiline: bool
-    ledger_limit: str | None = None
+    total: str | None = None
+    total_delta: str | None = None
+    accounting: str | None = None
     local_neighbours: bool = False
     protected: str = "Only this column is protected"
 
@@ -105,31 +111,31 @@ class Publication:
         outputs = {
             "output": self.target,
             "report beside the output": self.sidecar,
-            "ledger": self.ledger,
+            "ledger": self.release_ledger,
         }
         check_outputs({"input": self.source, **self.inputs}, outputs)
         for name in ("output", "report beside the output"):
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
-        # Computing these properties refuses a wrong seed and a wrong limit before any work.
-        self.random_source, self.terms  # noqa: B018
+        # Computing these properties refuses a wrong seed and a wrong ledger before any work.
+        self.random_source, self.ledger_request  # noqa: B018
 
     @cached_property
-    def terms(self) -> LedgerTerms:
-        """Return the person column and the limits of a new ledger. Raises InvalidRequest."""
-        from workbench.exact.numbers import read_positive, read_probability
-        from workbench.privacy.release_ledger import LedgerTerms
+    def ledger_request(self) -> LedgerRequest | None:
+        """Return the ledger and the terms that it must have. None without a ledger.
 
-        if self.ledger_limit is None:
-            return LedgerTerms(person=self.person)
-        if self.ledger is None:
-            must("ledger_limit", "given with a ledger", self.ledger_limit)
-        epsilon_text, _, delta_text = self.ledger_limit.partition(",")
-        return LedgerTerms(
+        The rows of a table are replaced: their number is published. Raises InvalidRequest.
+        """
+        from workbench.privacy.ledger_request import LedgerRequest
+
+        return LedgerRequest.read(
+            self.release_ledger,
+            "replace",
             person=self.person,
-            epsilon=read_positive(epsilon_text, "ledger_limit"),
-            delta=read_probability(delta_text or 0, "delta of the ledger_limit"),
+            accounting=self.accounting,
+            total=self.total,
+            total_delta=self.total_delta,
         )
 
     @property
@@ -208,11 +214,18 @@ class Publication:
         if cost.is_local and not self.local_neighbours:
             rule = "private between any two values of the column, or given with --local-neighbours"
             must("mechanism", rule, f"{cost.headline}")
+        if cost.is_local and self.release_ledger is not None:
+            rule = "left out for a mechanism that is only private between neighbouring values"
+            must(
+                "ledger", rule, f"{self.release_ledger.name}, and a mechanism with {cost.headline}"
+            )
         table = columns.table
         rows_per_person = None
         if columns.person is not None:
             rows_per_person = count_max_rows_per_person(columns.person)
-        account = Account.from_row_cost(cost, rows_per_person, has_ledger=self.ledger is not None)
+        account = Account.from_row_cost(
+            cost, rows_per_person, has_ledger=self.release_ledger is not None
+        )
         written_positions = self._list_written_positions(columns)
         copied_positions = {*written_positions} - {column.position for column in columns.private}
         _check_copied_names(columns, copied_positions)
@@ -237,10 +250,12 @@ class Publication:
         pairs = zip(columns.private, outputs, strict=True)
         new_values = {column.position: values for column, values in pairs}
         cells = table.replace_columns(written_positions, new_values)
+        published_columns = encode_csv_rows(table.replace_columns([], new_values))
         booking_notes, booking_entries = self._book_and_write(
             account,
             columns,
             numbers,
+            published_columns,
             report=sidecar,
             content=encode_csv_rows(cells),
             private=bool(copied_positions),
@@ -289,9 +304,10 @@ class Publication:
         account: Account,
         columns: Columns,
         numbers: NDArray[Any],
+        published_columns: bytes,
+        *,
         report: bytes,
         content: bytes,
-        *,
         private: bool,
     ) -> tuple[list[str], Record]:
         """Enter the release into the ledger, then write the report and the output.
@@ -303,6 +319,7 @@ class Publication:
             account: Budget of the release.
             columns: The columns of the file.
             numbers: Numbers of the private columns.
+            published_columns: The new private columns as a CSV file, for the ledger.
             report: Content of the file beside the output.
             content: Content of the output.
             private: Whether only the owner may read a new output file.
@@ -311,9 +328,18 @@ class Publication:
             Notes and JSON entries about the ledger, for the owner of the data alone.
         """
         booking = None
-        if self.ledger is not None:
+        notes = []
+        if self.ledger_request is not None:
             name = " and ".join(column.name for column in columns.private)
-            booking = account.book(self.ledger, self.terms, name, numbers, self.target.name)
+            value = None
+            if len(published_columns) <= _MAX_STORED_BYTES:
+                value = published_columns
+            else:
+                notes.append(
+                    f"The published column is too large for the ledger ({len(published_columns)} "
+                    f"bytes). `publish again` cannot write it again. Keep {self.target.name}."
+                )
+            booking = account.book(self.ledger_request, name, numbers, self.target.name, value)
         is_device = self.target.exists() and not self.target.is_file()
         try:
             write_output(self.sidecar, report)
@@ -329,9 +355,19 @@ class Publication:
             raise
         if booking is None:
             return [], {}
-        if self.ledger and others_can_read(self.ledger):
-            err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
-        return booking.notes, booking.owner_report
+        warn_of_readers(booking.ledger.path)
+        return [*booking.notes, *notes], booking.owner_report
+
+
+def warn_of_readers(ledger: Path) -> None:
+    """Print a warning on stderr if other users can read a ledger.
+
+    Args:
+        ledger: File of the ledger.
+    """
+    if others_can_read(ledger):
+        name = ledger.name
+        err.print(f"Warning: other users can read the ledger {name}. Run chmod 600 {name}.")
 
 
 def _check_copied_names(columns: Columns, positions: set[int]) -> None:
@@ -374,8 +410,10 @@ PUBLICATION_OPTIONS = (
     "source",
     "target",
     "person",
-    "ledger",
-    "ledger_limit",
+    "release_ledger",
+    "total",
+    "total_delta",
+    "accounting",
     "insecure_seed",
     "id",
     "copy",

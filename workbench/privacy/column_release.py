@@ -41,9 +41,10 @@ from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import compute_expected_error
+from workbench.privacy.ledger_request import LedgerRequest
 from workbench.privacy.loading import read_mechanism_file
 from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets, budget_of_claim
-from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
+from workbench.privacy.release_ledger import LedgerEntry, ReleaseLedger
 from workbench.privacy.row_cost import RowCost, budget_record, compose_steps, find_exact_budget
 
 # Names are compared without characters of these Unicode categories.
@@ -461,23 +462,27 @@ class Account:
         return self.cost.headline
 
     def book(
-        self, path: Path, terms: LedgerTerms, column: str, file_values: Vector, output: str
+        self,
+        request: LedgerRequest,
+        column: str,
+        file_values: Vector,
+        output: str,
+        value: bytes | None,
     ) -> BookedRelease:
         """Enter the release into a ledger. It is on the disk when this method returns.
 
         Args:
-            path: Path of the ledger. A new ledger is created with `terms`.
-            terms: Terms that the ledger must have.
+            request: The ledger and the terms that it must have.
             column: Name of the published column.
             file_values: True numbers, shape (n,). The ledger keeps only their HMAC.
             output: Name of the output file.
+            value: The published columns as a CSV file. None if they are too large for the ledger.
 
         Raises:
             CorruptFile: The ledger is damaged.
             InvalidRequest: The ledger has other terms, or its limit would be exceeded.
         """
-        ledger = ReleaseLedger.open(path, terms)
-        _check_terms(ledger.terms, terms, path.name)
+        ledger = request.open()
         cost = self.cost
         # If the notion has no ε and its claim holds between any two values, there is no charge in ε
         # and δ.
@@ -492,6 +497,7 @@ class Account:
             charge,
             output[:_MAX_LEDGER_CHARACTERS],
             cost.rho,
+            value,
         )
         booked = ledger.book(release)
         last = booked[-1]
@@ -511,37 +517,8 @@ class Account:
             notes += _describe_sum(booked, "these data")
         if ledger.terms.epsilon is not None:
             remaining = ledger.describe_remaining_budget(booked)
-            notes.append(f"The ledger {path.name} has {remaining} left.")
+            notes.append(f"The ledger {request.path.name} has {remaining} left.")
         return BookedRelease(ledger, last.number, notes, owner_report)
-
-
-def _check_terms(ledger_terms: LedgerTerms, terms: LedgerTerms, ledger_name: str) -> None:
-    """Raise InvalidRequest if an existing ledger has other terms than a release."""
-    limit = (ledger_terms.epsilon, ledger_terms.delta)
-    if terms.epsilon is not None and (terms.epsilon, terms.delta) != limit:
-        limit_text = "no limit"
-        if ledger_terms.epsilon is not None:
-            limit_text = str(PrivacyBudget(ledger_terms.epsilon, ledger_terms.delta))
-        must(
-            "ledger_limit",
-            f"left out, as {ledger_name} has {limit_text}",
-            PrivacyBudget(terms.epsilon, terms.delta),
-        )
-    if ledger_terms.relation != "replace":
-        must(
-            "ledger",
-            "one for data sets of equal size (replace)",
-            f"{ledger_name}, for {ledger_terms.relation}",
-        )
-    if ledger_terms.person != terms.person:
-        expected = "left out"
-        if ledger_terms.person is not None:
-            expected = repr(ledger_terms.person)
-        must(
-            "person",
-            f"{expected}, as {ledger_name} says of all its releases",
-            repr(terms.person),
-        )
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,13 @@ class PrivacyBudget:
             delta = f", delta = {format_rational(self.delta)}"
         return f"epsilon = {epsilon}{unit}{delta}"
 
+    @property
+    def zcdp_rho(self) -> Fraction | None:
+        """Return ε²/2, the ρ of a pure budget (Bun and Steinke 2016). None for another budget."""
+        if self.epsilon is None or self.delta or self.per_distance:
+            return None
+        return self.epsilon**2 / 2
+
     def round_up_epsilon(self) -> PrivacyBudget:
         """Return the budget with ε rounded up to six digits."""
         if self.epsilon is None:

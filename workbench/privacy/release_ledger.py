@@ -18,8 +18,11 @@ the ledger even if the program crashes. The limit is checked in exact arithmetic
 
 A ledger in JSON, from earlier versions, is converted to this format when it is first opened.
 
+A command reads its options into a `LedgerRequest` (`workbench.privacy.ledger_request`), which opens
+the ledger and compares its terms.
+
 To add a rule of accounting, add it to `RULES`, its check to `ReleaseLedger._check_limit`, and its
-text to `describe_remaining_budget`.
+texts to `describe_used_budget` and `describe_remaining_budget`.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -45,7 +48,8 @@ import numpy as np
 
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, sign_exp
+from workbench.exact.numbers import ONE, ZERO, round_up, sign_exp
+from workbench.exact.objects import Record
 from workbench.io.files import (
     format_fraction,
     parse_json,
@@ -63,6 +67,7 @@ from workbench.io.records import (
     make_optional_entry,
     raise_corrupt_entry,
 )
+from workbench.io.shown import Facts, render_document, render_facts
 from workbench.notions.notion import format_rational
 from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 
@@ -70,11 +75,19 @@ APPLICATION_ID = 0x64707265  # SQLite application ID "dpre". Ledgers of sweeps h
 SCHEMA_VERSION = 1
 RELATIONS = ("replace", "add-remove")
 RULES = ("basic", "zcdp")
+RELATION_SENTENCES = {
+    "replace": "replace: the rows of one person are replaced by as many others",
+    "add-remove": "add-remove: all rows of one person are added or removed",
+}
+RULE_SENTENCES = {
+    "basic": "basic: epsilon and delta add up",
+    "zcdp": "zcdp: rho adds up, and must imply the total (epsilon, delta)",
+}
 _LOCK_TIMEOUT_SECONDS = 60  # A booking waits this long for another process.
 _SQLITE_HEADER = b"SQLite format 3\0"
 _KEY_BYTES = 32  # Size of the secret key of a ledger.
 _MAX_TEMPORARY_CHARACTERS = 40  # A temporary file name starts with this much of the file name.
-_REMAINING_DIGITS = 17  # A remaining budget is rounded down to this many digits.
+_SHOWN_DIGITS = 17  # Costs are rounded up, and remaining budgets down, to this many digits.
 _TABLES = (
     "create table terms (name text primary key, value text) strict",
     """create table releases (
@@ -128,6 +141,8 @@ class LedgerEntry:
         rho: Parameter ρ of zCDP for the same rows. None if it is not known.
         value: The published values. None if the ledger does not contain them.
         number: Number in the ledger, from 1. 0 before it is booked.
+        booked_at: Time of the booking in UTC, such as "2026-05-01T12:00:00+00:00". "" before it is
+            booked.
     """
 
     column: str
@@ -139,19 +154,30 @@ class LedgerEntry:
     rho: Fraction | None = None
     value: bytes | None = None
     number: int = 0
+    booked_at: str = ""
 
     @property
     def zcdp_rho(self) -> Fraction | None:
         """Return ρ, or ε²/2 for a pure guarantee (Bun and Steinke 2016), or None without either."""
         if self.rho is not None:
             return self.rho
-        charge = self.charge
-        if charge is None or charge.epsilon is None:
+        if self.charge is None:
             return None
-        is_pure = not charge.delta and not charge.per_distance
-        if not is_pure:
-            return None
-        return charge.epsilon**2 / 2
+        return self.charge.zcdp_rho
+
+    def describe_cost(self, accounting: str) -> str:
+        """Describe the cost of the release under a rule of accounting, rounded up.
+
+        Args:
+            accounting: Rule of the ledger, "basic" or "zcdp".
+        """
+        if accounting == "zcdp" and self.zcdp_rho is not None:
+            return f"rho = {_round_up(self.zcdp_rho)}"
+        if self.charge is not None:
+            return _describe_rounded_up(self.charge)
+        if self.rho is not None:
+            return f"rho = {_round_up(self.rho)}, no epsilon"
+        return "no epsilon"
 
 
 def _check_budget(budget: PrivacyBudget | None) -> None:
@@ -244,20 +270,13 @@ class ReleaseLedger:
         ledger_path = Path(os.path.realpath(read_file_path(path, "ledger")))
         if not ledger_path.exists():
             if terms is None:
-                must("ledger", "an existing file", ledger_path.name)
+                must("ledger", "an existing file", f"{ledger_path.name}, which does not exist")
             try:
                 return cls.create(ledger_path, terms)
             except InvalidRequest:
                 if not ledger_path.exists():  # Otherwise another process has just created it.
                     raise
-        if not ledger_path.is_file():
-            must("ledger", "a file", ledger_path.name)
-        with ledger_path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
-        if header != _SQLITE_HEADER:
-            if not header.lstrip().startswith(b"{"):
-                got = f"{ledger_path.name}, which is of another kind"
-                must("ledger", "a ledger of releases", got)
+        if is_json_ledger(ledger_path):
             _convert_json_ledger(ledger_path, terms or LedgerTerms())
         with _connect_database(ledger_path) as database:
             application, schema = (
@@ -309,8 +328,24 @@ class ReleaseLedger:
         with _connect_database(self.path) as database, _lock_exclusively(database):
             earlier = self._read(database)
             self._check_limit(earlier, release)
-            number = self._insert(database, release)
-        return (*earlier, replace(release, number=number))
+            booked_release = self._insert(database, release)
+        return (*earlier, booked_release)
+
+    def find_release(self, number: int) -> LedgerEntry:
+        """Return the release of a number, with its published value.
+
+        Args:
+            number: Number of the release in the ledger.
+
+        Raises:
+            InvalidRequest: The ledger has no such release.
+            CorruptFile: The ledger is damaged.
+        """
+        releases = {release.number: release for release in self.releases}
+        if number not in releases:
+            numbers = ", ".join(map(str, releases)) or "none"
+            must("number", f"the number of a release of {self.path.name} ({numbers})", number)
+        return releases[number]
 
     def withdraw(self, number: int) -> None:
         """Remove a release that was certainly not published, as its file could not be written.
@@ -320,6 +355,26 @@ class ReleaseLedger:
         """
         with _connect_database(self.path) as database, _lock_exclusively(database):
             database.execute("delete from releases where number = ?", (number,))
+
+    def describe_used_budget(self, releases: Sequence[LedgerEntry]) -> str:
+        """Describe the sum of the costs by the rule of the ledger, rounded up.
+
+        Args:
+            releases: All releases of the ledger.
+        """
+        terms = self.terms
+        if terms.accounting == "zcdp":
+            rho = _sum_rho(releases) or ZERO
+            # In floats, for display only, as in `describe_remaining_budget`.
+            root = math.sqrt(float(rho) * _log_of_inverse(terms.delta))
+            epsilon = (float(rho) + 2 * root) * (1 + 1e-12)
+            delta = format_rational(terms.delta)
+            return f"rho = {_round_up(rho)} (epsilon = {epsilon:.6g} at delta = {delta})"
+        charges = [release.charge for release in releases]
+        total = add_budgets(charges)
+        if total is None:
+            return "releases whose costs are of different kinds, which are not added"
+        return _describe_rounded_up(total)
 
     def describe_remaining_budget(self, releases: Sequence[LedgerEntry]) -> str:
         """Describe the remaining budget: rounded down, or under zCDP ρ with six digits.
@@ -332,7 +387,7 @@ class ReleaseLedger:
             return "no limit"
         if terms.accounting == "zcdp":
             # The largest ρ with ρ + 2 √(ρ L) <= ε is (√(L + ε) - √L)², where L = ln(1/δ).
-            log_term = math.log(1 / terms.delta)
+            log_term = _log_of_inverse(terms.delta)
             limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
             # In floats, for display only. `_rho_fits` decides exactly whether a release fits.
             spent = float(_sum_rho(releases) or 0)
@@ -347,6 +402,91 @@ class ReleaseLedger:
             return f"{text}, delta = {_round_down(delta)}"
         return text
 
+    def facts(self) -> Facts:
+        """Return the terms and the budget as rows (label, text). Raises CorruptFile."""
+        terms = self.terms
+        releases = self.releases
+        total = "no limit"
+        if terms.epsilon is not None:
+            total = str(PrivacyBudget(terms.epsilon, terms.delta))
+        person = "every row is a person"
+        if terms.person is not None:
+            person = f"the rows with the same {terms.person} are one person"
+        return [
+            ("ledger", self.path.name),
+            ("neighbours", RELATION_SENTENCES[terms.relation]),
+            ("person", person),
+            ("accounting", RULE_SENTENCES[terms.accounting]),
+            ("total", total),
+            ("releases", str(len(releases))),
+            ("used", self.describe_used_budget(releases)),
+            ("left", self.describe_remaining_budget(releases)),
+        ]
+
+    def to_dict(self) -> Record:
+        """Return the terms, the releases and the budget as data for JSON. Raises CorruptFile.
+
+        Returns:
+            ledger, neighbours, person, accounting, total and total_delta (None without a limit),
+            releases (one record for each, as in `describe_release`), used and left (texts).
+        """
+        terms = self.terms
+        releases = self.releases
+        total = None
+        total_delta = None
+        if terms.epsilon is not None:
+            total = float(terms.epsilon)
+            total_delta = float(terms.delta)
+        return {
+            "ledger": self.path.name,
+            "neighbours": terms.relation,
+            "person": terms.person,
+            "accounting": terms.accounting,
+            "total": total,
+            "total_delta": total_delta,
+            "releases": [self.describe_release(release) for release in releases],
+            "used": self.describe_used_budget(releases),
+            "left": self.describe_remaining_budget(releases),
+        }
+
+    def describe_release(self, release: LedgerEntry) -> Record:
+        """Describe a release as data for JSON, without its value.
+
+        Args:
+            release: A release of this ledger.
+
+        Returns:
+            number, booked (time in UTC), what, notion, cost (text), epsilon and delta (None without
+            a budget, "inf" if unbounded), rho (None if it is not known), neighbours, output, and
+            has_value (whether the ledger contains the published value).
+        """
+        budget: Record = {"epsilon": None, "delta": None}
+        if release.charge is not None:
+            budget = release.charge.to_dict()
+        rho = release.zcdp_rho
+        return {
+            "number": release.number,
+            "booked": release.booked_at.removesuffix("+00:00"),
+            "what": release.column,
+            "notion": release.notion,
+            "cost": release.describe_cost(self.terms.accounting),
+            "epsilon": budget["epsilon"],
+            "delta": budget["delta"],
+            "rho": None if rho is None else round_up(rho),
+            "neighbours": self.terms.relation,
+            "output": release.output,
+            "has_value": release.value is not None,
+        }
+
+    def __repr__(self) -> str:
+        return f"ReleaseLedger({self.path.name!r})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<12}{text}" for label, text in self.facts())
+
+    def _repr_html_(self) -> str:
+        return render_document("ReleaseLedger", render_facts(self.facts()))
+
     def _check_limit(self, earlier: Sequence[LedgerEntry], release: LedgerEntry) -> None:
         """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
         terms = self.terms
@@ -355,27 +495,30 @@ class ReleaseLedger:
             if total_rho is None:
                 must(
                     "release",
-                    "zCDP or pure for a ledger that adds up rho",
-                    f"{release.notion}, {release.charge}",
+                    f"zCDP or pure (delta = 0), as {self.path.name} adds up rho",
+                    f"{release.notion}, {release.describe_cost('basic')}",
                 )
             fits = terms.epsilon is None or _rho_fits(total_rho, terms.epsilon, terms.delta)
         else:
+            if terms.epsilon is not None and release.charge is None:
+                must(
+                    "release",
+                    f"one with a budget (epsilon, delta), as {self.path.name} adds these up",
+                    f"{release.notion}, {release.describe_cost('basic')}",
+                )
             total_budget = add_budgets([entry.charge for entry in (*earlier, release)])
             limit = PrivacyBudget(terms.epsilon, terms.delta)
             is_within_limit = total_budget is not None and total_budget.is_within(limit)
             fits = terms.epsilon is None or is_within_limit
         if not fits:
-            cost = str(release.charge)
-            if terms.accounting == "zcdp" and release.zcdp_rho is not None:
-                cost = f"rho = {format_rational(release.zcdp_rho)}"
             must(
                 "ledger",
-                f"one that has {cost} left",
+                f"one that has {release.describe_cost(terms.accounting)} left",
                 f"{self.path.name}, which has {self.describe_remaining_budget(earlier)} left",
             )
 
-    def _insert(self, database: sqlite3.Connection, release: LedgerEntry) -> int:
-        """Insert a release and return its number."""
+    def _insert(self, database: sqlite3.Connection, release: LedgerEntry) -> LedgerEntry:
+        """Insert a release, and return it with its number and its time."""
         content = json.dumps(_CONTENT.write(release), sort_keys=True, ensure_ascii=False)
         booked_at = datetime.now(UTC).isoformat(timespec="seconds")
         seal = _compute_seal(self.key, booked_at, content, release.value)
@@ -383,13 +526,13 @@ class ReleaseLedger:
         cursor = database.execute(
             "insert into releases (booked, content, value, seal) values (?, ?, ?, ?)", entry
         )
-        return int(cursor.lastrowid or 0)
+        return replace(release, number=int(cursor.lastrowid or 0), booked_at=booked_at)
 
     def _read(self, database: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         """Read all releases and verify their seals. Raises CorruptFile."""
         rows = database.execute(
             "select number, booked, content, value, seal from releases order by number"
-        ).fetchall()
+        )
         releases = []
         with prefix_errors_with_file(self.path):
             for number, booked_at, content, value, seal in rows:
@@ -397,9 +540,8 @@ class ReleaseLedger:
                     seal, _compute_seal(self.key, booked_at, content, value)
                 ):
                     raise CorruptFile(f"Release {number} was changed after it was booked.")
-                release = LedgerEntry(
-                    **_CONTENT.read(parse_json(content)), value=value, number=number
-                )
+                entries = _CONTENT.read(parse_json(content))
+                release = LedgerEntry(**entries, value=value, number=number, booked_at=booked_at)
                 _check_budget(release.neighbours)
                 _check_budget(release.charge)
                 releases.append(release)
@@ -411,8 +553,57 @@ def _round_down(value: Fraction) -> str:
     text = format_rational(value)
     if Fraction(text) <= value:
         return text
-    context = Context(prec=_REMAINING_DIGITS, rounding=ROUND_FLOOR)
+    context = Context(prec=_SHOWN_DIGITS, rounding=ROUND_FLOOR)
     return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _round_up(value: Fraction) -> str:
+    """Round a number up to at most 17 digits."""
+    text = format_rational(value)
+    if Fraction(text) >= value:
+        return text
+    context = Context(prec=_SHOWN_DIGITS, rounding=ROUND_CEILING)
+    return str(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+def _describe_rounded_up(budget: PrivacyBudget) -> str:
+    """Describe a budget whose numbers are rounded up to at most 17 digits."""
+    epsilon = "unbounded"
+    if budget.epsilon is not None:
+        epsilon = _round_up(budget.epsilon)
+    unit = ""
+    if budget.per_distance:
+        unit = " per unit of distance"
+    delta = ""
+    if budget.delta:
+        delta = f", delta = {_round_up(budget.delta)}"
+    return f"epsilon = {epsilon}{unit}{delta}"
+
+
+def is_json_ledger(path: Path) -> bool:
+    """Return whether a file is a ledger in JSON, from an earlier version.
+
+    Args:
+        path: Path of an existing file.
+
+    Raises:
+        InvalidRequest: The file cannot be read, or is neither JSON nor an SQLite file.
+    """
+    if not path.is_file():
+        must("ledger", "a file", f"{path.name}, which is a folder or a device")
+    try:
+        with path.open("rb") as file:
+            header = file.read(len(_SQLITE_HEADER))
+    except OSError as error:
+        must("ledger", "a readable file", f"{path.name}: {error.strerror}")
+    if not header:
+        rule = "a ledger of releases, or a new file (delete the empty one)"
+        must("ledger", rule, f"{path.name}, which is empty")
+    if header == _SQLITE_HEADER:
+        return False
+    if not header.lstrip().startswith(b"{"):
+        must("ledger", "a ledger of releases", f"{path.name}, which is of another kind")
+    return True
 
 
 def _compute_seal(key: bytes, booked_at: str, content: str, value: bytes | None) -> str:
@@ -433,6 +624,11 @@ def _sum_rho(releases: Iterable[LedgerEntry]) -> Fraction | None:
             return None
         total += rho
     return total
+
+
+def _log_of_inverse(delta: Fraction) -> float:
+    """Return ln(1/δ), also for a δ below the smallest double."""
+    return math.log(delta.denominator) - math.log(delta.numerator)
 
 
 def _rho_fits(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
@@ -555,8 +751,13 @@ def _sync_folder(path: Path) -> None:
 def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
     """Replace a ledger in JSON by one in SQLite, even if several processes try at the same time.
 
-    Raises InvalidRequest, CorruptFile.
+    Earlier versions booked budgets (ε, δ) between data sets of equal size. A ledger of another
+    relation or rule cannot contain them. Raises InvalidRequest, CorruptFile.
     """
+    if terms.relation != "replace" or terms.accounting != "basic":
+        rule = "one of this version, or used with replace and basic accounting"
+        got = f"{path.name}, in JSON, with {terms.relation} and {terms.accounting}"
+        must("ledger", rule, got)
     try:
         import fcntl
     except ImportError:

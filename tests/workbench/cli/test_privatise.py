@@ -183,7 +183,7 @@ def test_spellings_of_one_person_are_one_person(folder: Path, certificates: Path
 def test_labels_read_from_the_column_have_no_budget_between_two_values(
     folder: Path, certificates: Path, capsys
 ):
-    command = "labels p.csv --column age --epsilon 9 --ledger account --out o.csv"
+    command = "labels p.csv --column age --epsilon 9 --ledger account --total inf --out o.csv"
     for more, epsilon in (("", "inf"), (" --labels 0..4 --overwrite", 9)):
         assert run(capsys, command + more, certificates)[0] == 0
         report = json.loads(Path("o.csv.json").read_text())
@@ -194,7 +194,9 @@ def test_labels_read_from_the_column_have_no_budget_between_two_values(
 
 
 def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, capsys):
-    command = "noise p.csv --column age --mechanism noise.json --ledger account --person who"
+    command = (
+        "noise p.csv --column age --mechanism noise.json --ledger account --total inf --person who"
+    )
     assert run(capsys, f"{command} --out o.csv", certificates)[0] == 0
     assert not [
         word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word
@@ -209,12 +211,12 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
     assert (total["epsilon"], total["delta"]) == (9.0, pytest.approx(0.06, rel=1e-15))
     # The same numbers under another column name are recognised.
     Path("renamed.csv").write_text(PEOPLE.replace("age", "years"))
-    command = "noise renamed.csv --column years --mechanism step.json --ledger account --person who --out o3.csv"
+    command = "noise renamed.csv --column years --mechanism step.json --ledger account --total inf --person who --out o3.csv"
     code, out, _ = run(capsys, command, certificates)
     assert code == 0
     assert "release 3 of this column" in out
     assert "epsilon = 12, delta = 0.06" in out
-    command = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --person who --out o4.csv"
+    command = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --total inf --person who --out o4.csv"
     code, out, _ = run(capsys, command, certificates)
     assert code == 0
     assert "release 4 of these data" in out
@@ -239,9 +241,7 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
 
 
 def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
-    command = (
-        "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
-    )
+    command = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --total inf --person who --out"
     report = json.loads(run(capsys, f"{command} o.csv --json", certificates)[1])
     assert not {"rows_of_one_person", "budget"} & json.loads(Path("o.csv.json").read_text()).keys()
     assert (
@@ -269,7 +269,7 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
 def test_budgets_without_epsilon_are_reported_but_not_added(
     folder: Path, certificates: Path, capsys
 ):
-    command = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
+    command = "noise p.csv --column age --mechanism zcdp.json --ledger account --total inf --person who --out"
     report = json.loads(run(capsys, f"{command} o.csv --json", certificates)[1])
     assert (report["budget"], report["claim"]) == (None, {"notion": "zcdp", "rho": "1"})
     assert any("3 rows, whose privacy losses add up" in sentence for sentence in report["words"])
@@ -443,7 +443,7 @@ def test_a_release_that_cannot_be_written_is_not_in_the_ledger(
 ):
     from workbench.cli import privatise
 
-    command = "noise p.csv --column age --mechanism noise.json --ledger account --out"
+    command = "noise p.csv --column age --mechanism noise.json --ledger account --total inf --out"
     assert run(capsys, f"{command} o.csv", certificates)[0] == 0
     before = ReleaseLedger.open("account").releases
 

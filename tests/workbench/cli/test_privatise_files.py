@@ -278,18 +278,23 @@ def test_the_report_states_the_budget_between_any_two_values(folder: Path, capsy
     assert report["domain"] == "18..95"
     assert report["local_neighbours"] is True
     assert any("100 of 100 cases" in words for words in report["words"])
-    assert run(capsys, f"{command} --local-neighbours --overwrite --ledger account")[0] == 0
-    (release,) = ReleaseLedger.open("account").releases
-    assert (release.neighbours.epsilon, release.charge.epsilon) == (1, None)
+    local_command = f"{command} --local-neighbours --overwrite --ledger account --total inf"
+    code, _, err = run(capsys, local_command)
+    assert code == 2
+    assert "ledger must be left out for a mechanism that is only private between neighb" in err
+    assert not Path("account").exists()
 
 
 def test_a_zcdp_mechanism_has_an_epsilon_between_any_two_values(folder: Path, capsys):
     noise = AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [4, 2, 2])
     wb.Certificate(noise, "zcdp", parameters={"rho": 1}).save("zcdp.json")
     Path("p.csv").write_text("children\n0\n2\n1\n")
-    code, out, _ = run(
-        capsys, "noise p.csv --column children --mechanism zcdp.json --out o.csv --ledger account"
-    )
+    command = "noise p.csv --column children --mechanism zcdp.json --out o.csv --ledger account"
+    code, _, err = run(capsys, f"{command} --total 9")
+    assert code == 2
+    assert "one with a budget (epsilon, delta), as account adds these up. Got zcdp, rho = 1" in err
+    Path("account").unlink()
+    code, out, _ = run(capsys, f"{command} --total 9 --total-delta 1e-6 --accounting zcdp")
     assert code == 0
     assert "epsilon = 0.693148 between any two of 0..2" in out
     report = json.loads(Path("o.csv.json").read_text())
@@ -403,12 +408,20 @@ def test_a_float_that_is_nearly_a_label_is_read_as_this_label(folder: Path, caps
 def test_a_ledger_with_a_limit_reports_the_remaining_budget(folder: Path, capsys):
     Path("p.csv").write_text("pay\n7001\n7002\n")
     command = "quantizer p.csv --column pay --mechanism quantizer.json --ledger account"
-    for bad_value in ("0", "x", "4,2", "-1"):
-        code, _, err = run(capsys, f"{command} --ledger-limit {bad_value} --out o.csv")
+    for bad_terms, name in (
+        ("", "total"),
+        ("--total 0", "total"),
+        ("--total x", "total"),
+        ("--total 4 --total-delta 1", "total_delta"),
+        ("--total-delta 0.1", "total_delta"),
+        ("--total 4 --accounting zcdp", "total_delta"),
+        ("--total 4 --accounting exact", "accounting"),
+    ):
+        code, _, err = run(capsys, f"{command} {bad_terms} --out o.csv")
         assert code == 2
-        assert "ledger_limit" in err
+        assert f"InvalidRequest: {name} must be" in err
         assert not Path("account").exists()
-    code, out, _ = run(capsys, f"{command} --ledger-limit 5,1e-6 --out o.csv")
+    code, out, _ = run(capsys, f"{command} --total 5 --total-delta 1e-6 --out o.csv")
     assert code == 0
     assert "account has epsilon = 3, delta = 1e-06 left" in out
     assert run(capsys, f"{command} --out p2.csv")[0] == 0
@@ -417,6 +430,8 @@ def test_a_ledger_with_a_limit_reports_the_remaining_budget(folder: Path, capsys
     assert "epsilon = 2 left. Got account, which has epsilon = 1, delta = 1e-06 left" in err
     assert not Path("p3.csv").exists()
     assert len(ReleaseLedger.open("account").releases) == 2
-    code, _, err = run(capsys, f"{command} --ledger-limit 50 --out p3.csv")
+    code, _, err = run(capsys, f"{command} --total 50 --out p3.csv")
     assert code == 2
-    assert "left out, as account has epsilon = 5" in err
+    assert "total must be left out, as account has epsilon = 5" in err
+    code, _, err = run(capsys, f"{command} --accounting zcdp --out p3.csv")
+    assert "accounting must be left out, as account has basic" in err

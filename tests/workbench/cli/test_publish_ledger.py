@@ -1,0 +1,192 @@
+"""Test `publish ledger` and `publish again`, which show a ledger and print booked values again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main, privatise
+from workbench.privacy.privacy_budget import PrivacyBudget
+from workbench.privacy.release_ledger import LedgerEntry
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> wb.ReleaseLedger:
+    """Change to a folder with the ledger `account`, which has a total of (2, 0.1)."""
+    monkeypatch.chdir(tmp_path)
+    terms = wb.LedgerTerms("add-remove", epsilon=Fraction(2), delta=Fraction(1, 10))
+    return wb.ReleaseLedger.create("account", terms)
+
+
+def make_entry(column: str, epsilon: str, value: bytes | None, output: str = "") -> LedgerEntry:
+    """Make a release with the budget (epsilon, 0)."""
+    budget = PrivacyBudget(Fraction(epsilon))
+    return LedgerEntry(column, "", "pure", budget, budget, output, value=value)
+
+
+def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str]:
+    """Run a command line. Return its exit code, its stdout, and its stderr with single spaces."""
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(command))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, " ".join(captured.err.split())
+
+
+def test_a_ledger_is_shown_with_its_terms_releases_and_rest(ledger, capsys):
+    ledger.book(make_entry("count where smoker=yes", "1/3", b'{"value": 12}'))
+    ledger.book(make_entry("mean of age", "1/2", b'{"value": 40.5}'))
+    code, out, _ = run(capsys, "publish ledger account")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "add-remove: all rows of one person are added or removed" in text
+    assert "total epsilon = 2, delta = 0.1" in text
+    assert "used epsilon = 0.83333333333333337" in text  # 5/6, rounded up.
+    assert "left epsilon = 1.1666666666666666, delta = 0.1" in text  # 7/6, rounded down.
+    assert "count where smoker=yes pure epsilon = 0.33333333333333334" in text
+    report = json.loads(run(capsys, "publish ledger account --json")[1])
+    assert (report["neighbours"], report["accounting"]) == ("add-remove", "basic")
+    assert (report["total"], report["total_delta"]) == (2, 0.1)
+    assert [release["what"] for release in report["releases"]] == [
+        "count where smoker=yes",
+        "mean of age",
+    ]
+    assert report["releases"][1]["booked"].startswith("20")
+    # Neither the key nor a digest of private values is shown.
+    assert not {"key", "digest", "seal"} & report["releases"][0].keys()
+    assert ledger.key.hex() not in json.dumps(report)
+
+
+def test_a_booked_value_is_printed_again_without_cost(ledger, capsys):
+    ledger.book(make_entry("count", "1", b'{"value": 12}'))
+    ledger.book(make_entry("2 draws of noise.json", "1", b"3\n5\n"))
+    before = Path("account").read_bytes()
+    assert run(capsys, "publish again account 1")[:2] == (0, '{"value": 12}\n')
+    assert run(capsys, "publish again account 2")[:2] == (0, "3\n5\n")
+    report = json.loads(run(capsys, "publish again account 1 --json")[1])
+    assert (report["number"], report["value"], report["cost"]) == (1, {"value": 12}, "epsilon = 1")
+    assert Path("account").read_bytes() == before
+
+
+def test_a_release_that_is_not_in_the_ledger_is_not_printed(ledger, capsys):
+    ledger.book(make_entry("age", "1", None, output="o.csv"))
+    code, out, err = run(capsys, "publish again account 1")
+    assert (code, out) == (2, "")
+    assert "number must be a release whose value is in account. Got 1, whose value is only" in err
+    assert "in o.csv" in err
+    code, _, err = run(capsys, "publish again account 7")
+    assert code == 2
+    assert "number must be the number of a release of account (1). Got 7." in err
+
+
+@pytest.mark.parametrize("command", ["publish ledger FILE", "publish again FILE 1"])
+def test_other_files_are_refused_and_not_made(ledger, capsys, command: str):
+    Path("folder").mkdir()
+    Path("empty").touch()
+    Path("link").symlink_to("missing")
+    Path("data.csv").write_text("age\n31\n")
+    with sqlite3.connect("other") as database:
+        database.execute("create table t (a)")
+    database.close()
+    messages = {
+        "missing": "ledger must be an existing file. Got missing, which does not exist.",
+        "link": "ledger must be an existing file. Got missing, which does not exist.",
+        "folder": "ledger must be a file. Got folder, which is a folder or a device.",
+        "/dev/null": "ledger must be a file. Got null, which is a folder or a device.",
+        "empty": "Got empty, which is empty.",
+        "data.csv": "ledger must be a ledger of releases. Got data.csv, which is of another kind.",
+        "other": "ledger must be a ledger of releases. Got other, which is of another kind.",
+    }
+    for name, message in messages.items():
+        code, out, err = run(capsys, command.replace("FILE", name))
+        assert (code, out) == (2, "")
+        assert message in err
+    assert not Path("missing").exists()
+
+
+def test_a_ledger_is_found_through_a_link(ledger, capsys):
+    Path("link").symlink_to("account")
+    wb.ReleaseLedger.open("link").book(make_entry("count", "1", b"{}"))
+    assert Path("link").is_symlink()
+    assert "count" in run(capsys, "publish ledger account")[1]
+
+
+def test_a_ledger_without_write_permission_is_shown_but_books_nothing(ledger, capsys, monkeypatch):
+    """The tests may run as root, whom no mode stops. So the database is opened for reading."""
+    ledger.book(make_entry("count", "1", b"{}"))
+    connect = sqlite3.connect
+
+    def connect_read_only(path: str, **options):
+        return connect(path.replace("mode=rw", "mode=ro"), **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_read_only)
+    assert run(capsys, "publish ledger account")[0] == 0
+    with pytest.raises(wb.InvalidRequest, match=r"writable file\. Got account: attempt to write"):
+        ledger.book(make_entry("count", "1", b"{}"))
+    assert len(ledger.releases) == 1
+
+
+def test_a_file_system_without_locks_is_named(ledger, capsys, monkeypatch):
+    class Database(sqlite3.Connection):
+        """A database on a file system that has no locks, such as some kinds of NFS."""
+
+        def execute(self, statement, *args):
+            if statement == "begin exclusive":
+                raise sqlite3.OperationalError("locking protocol")
+            return super().execute(statement, *args)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda path, **options: connect(path, factory=Database, **options)
+    )
+    with pytest.raises(wb.InvalidRequest, match="account: locking protocol"):
+        ledger.book(make_entry("count", "1", b"{}"))
+    monkeypatch.undo()
+
+
+def test_a_published_column_is_in_the_ledger_unless_it_is_large(
+    tmp_path: Path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(
+        "who,stars,town\nann,1,Ulm\nbob,4,Rom\nann,0,Bari\n" + 7 * "cyd,2,Oslo\n"
+    )
+    command = (
+        "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --ledger account "
+        "--person who --copy --out"
+    )
+    assert run(capsys, f"{command} o.csv --total 19")[0] == 0
+    published = [line.split(",")[1] for line in Path("o.csv").read_text().split()]
+    code, out, _ = run(capsys, "publish again account 1")
+    # The copied columns are not protected, so they are not in the ledger.
+    assert (code, out.split()) == (0, published)
+    text = run(capsys, "publish ledger account")[1]
+    assert "epsilon = 7" in text  # Seven rows of one person.
+    assert "counts the rows of the person with most rows" in " ".join(text.split())
+    monkeypatch.setattr(privatise, "_MAX_STORED_BYTES", 10)
+    code, out, _ = run(capsys, f"{command} o2.csv")
+    assert code == 0
+    assert "too large for the ledger" in " ".join(out.split())
+    assert "whose value is only in o2.csv" in run(capsys, "publish again account 2")[2]
+
+
+def test_a_ledger_that_others_can_read_is_warned_of(ledger, capsys):
+    Path("account").chmod(0o644)
+    noise = wb.Channel.from_pairs([[3, 1], [1, 3]])
+    wb.certify(noise, epsilon="3/2").save("channel.json")
+    command = "sample channel.json --answer 1 --ledger account --neighbours add-remove"
+    code, _, err = run(capsys, command)
+    assert code == 0
+    assert "Warning: other users can read the ledger account. Run chmod 600 account." in err
+
+
+def test_a_notebook_shows_the_rest_of_a_ledger(ledger):
+    ledger.book(make_entry("count", "1/2", b"{}"))
+    assert dict(ledger.facts())["left"] == "epsilon = 1.5, delta = 0.1"
+    assert "epsilon = 1.5, delta = 0.1" in ledger._repr_html_()
+    assert "epsilon = 1.5, delta = 0.1" in str(ledger)

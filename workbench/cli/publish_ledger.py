@@ -1,0 +1,72 @@
+"""The commands `publish ledger` and `publish again`, which read a ledger of releases.
+
+`publish ledger` shows the terms, the releases, and the used and the remaining budget. `publish
+again` prints a booked value. It changes nothing, so it has no cost.
+"""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from workbench.cli.console import Report, emit_json, make_facts_grid, make_note, make_table
+from workbench.errors import must
+from workbench.exact.objects import Record
+
+_OWNER_NOTE = (
+    "For the owner of the data alone: the cost of a published column counts the rows of the person "
+    "with most rows, which is private."
+)
+
+
+def show_ledger(file: Path) -> Report:
+    """Show a ledger of releases: its terms, its releases, and the used and the remaining budget.
+
+    Args:
+        file: File of the ledger.
+    """
+    from workbench.privacy.release_ledger import ReleaseLedger
+
+    ledger = ReleaseLedger.open(file)
+    values = ledger.to_dict()
+    heads = ["release", "time (UTC)", "what", "notion", "cost"]
+    read_row = itemgetter("number", "booked", "what", "notion", "cost")
+    rows = [read_row(release) for release in values["releases"]]
+    parts: list[Any] = [make_facts_grid(ledger.facts())]
+    if rows:
+        parts.append(make_table("Releases", heads, rows))
+    has_columns = any(release["output"] for release in values["releases"])
+    if has_columns and ledger.terms.person is not None:
+        values["words"] = [_OWNER_NOTE]
+        parts.append(make_note(_OWNER_NOTE))
+    return Report(values, parts)
+
+
+def print_release_again(file: Path, number: int, *, json: bool) -> None:
+    """Print a published value again from the ledger, without cost.
+
+    Args:
+        file: File of the ledger.
+        number: Number of the release, which `publish ledger FILE` lists.
+        json: Whether to print a JSON object.
+    """
+    from workbench.privacy.release_ledger import ReleaseLedger
+
+    ledger = ReleaseLedger.open(file)
+    release = ledger.find_release(number)
+    if release.value is None:
+        rule = f"a release whose value is in {file.name}"
+        got = f"{number}, whose value is only in {release.output or 'its own output'}"
+        must("number", rule, got)
+    text = release.value.decode()
+    if not json:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        return
+    value: Any = text
+    if text.startswith("{"):
+        value = json_module.loads(text)
+    record: Record = {"ledger": file.name, **ledger.describe_release(release), "value": value}
+    emit_json(record)
