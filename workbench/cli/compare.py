@@ -11,8 +11,8 @@ import typer
 
 from workbench.cli.console import Report, err, make_table, run_with_progress
 from workbench.cli.console import out as stdout
-from workbench.cli.options import Examples, make_command, select_given
-from workbench.cli.output_paths import check_output_folder
+from workbench.cli.options import Examples, list_input_files, make_command, select_given
+from workbench.cli.output_paths import check_output_folder, check_outputs
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
 
@@ -242,8 +242,13 @@ def compare_command(kind: Family) -> Examples | None:
         if option.name != "solver":
             options.append(option)
 
-    def run(*, solvers: str, **values: Any) -> Report:
+    def run(
+        *, solvers: str, out: Path | None, plot: Path | None, width: str | None, **values: Any
+    ) -> Report:
         names = read_solver_names(solvers)
+        check_outputs(list_input_files(options, values), {"plot file": plot}, width)
+        if out:
+            check_output_folder(out, "out")
         exact_values = kind.read_values(select_given(values), "command")
         request = kind.make_request_from_values(exact_values | {"check": "audit"})
         result = compare_request(
@@ -254,12 +259,16 @@ def compare_command(kind: Family) -> Examples | None:
         )
         if values.get("time_limit") is None:
             values["time_limit"] = limit
+        if out:
+            result.save(out)
+        if plot:
+            result.plot(plot, width=width)
         is_unsolved = all(row["objective"] is None for row in result)
         interruption = result.describe_interruption("solvers have answered.")
         json_values = _request_to_json(request.question, values, result)
         return Report(
             json_values,
-            _list_request_parts(result),
+            _list_request_parts(result, has_pdp=request.claim.notion.quantity == "pdp_delta"),
             stop_message=interruption,
             has_failed=is_unsolved,
         )
@@ -291,10 +300,16 @@ def _request_to_json(question: Any, values: Values, result: Result) -> Values:
     }
 
 
-def _list_request_parts(result: Result) -> Iterator[Any]:
-    """Yield the table of solvers, their failures, and the recommendation."""
-    cells = [[_format_column(name, row.get(name)) for name in _REQUEST_HEADS] for row in result]
-    yield make_table(result.title, list(_REQUEST_HEADS.values()), cells, caption=_REQUEST_CAPTION)
+def _list_request_parts(result: Result, *, has_pdp: bool) -> Iterator[Any]:
+    """Yield the table of solvers, their failures, and the recommendation.
+
+    The table has the δ of PDP only if the request asks for PDP (`has_pdp`).
+    """
+    heads = {**_REQUEST_HEADS}
+    if not has_pdp:
+        del heads["pdp_delta"]
+    cells = [[_format_column(name, row.get(name)) for name in heads] for row in result]
+    yield make_table(result.title, list(heads.values()), cells, caption=_REQUEST_CAPTION)
     for row in result:
         failure = row["failure"]
         if failure and failure.startswith(row["solver"]):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,11 @@ TIME_LIMIT_SECONDS = {"request": 60.0, "suite": 20.0}
 _MAX_SUITE_SECONDS = 86_400
 # A larger tolerance of solvers is refused.
 _MAX_TOLERANCE = 0.1
-# The opacity of a bar in the plot, if the mechanism is private as returned.
+# Shorter runtimes are drawn as this one, because the axis is logarithmic.
+_MIN_DRAWN_SECONDS = 1e-6
+# The opacity of a point in the plot, if the mechanism is private as returned.
 _PRIVATE_ALPHA = 1.0
-# The opacity of a bar in the plot, if the mechanism is not private as returned.
+# The opacity of a point in the plot, if the mechanism is not private as returned.
 _OTHER_ALPHA = 0.45
 
 Solvers = str | Sequence[str] | None
@@ -508,10 +511,14 @@ def _draw_solver_seconds(table: pd.DataFrame) -> Figure | None:
         return None
     figure, (axis,) = make_panels(width=SCREEN_INCHES, height=0.8 + 0.25 * len(answers))
     names = answers["solver"].tolist()
-    seconds = answers["seconds"].astype(float).tolist()
-    bars = axis.barh(names, seconds, color=COLOURS[0])
-    for bar, private in zip(bars, answers["private"], strict=True):
-        bar.set_alpha(_PRIVATE_ALPHA if private is True else _OTHER_ALPHA)
+    seconds = answers["seconds"].astype(float).clip(lower=_MIN_DRAWN_SECONDS).tolist()
+    # Points, because a bar has no start on a logarithmic axis.
+    for name, value, private in zip(names, seconds, answers["private"], strict=True):
+        alpha = _PRIVATE_ALPHA if private is True else _OTHER_ALPHA
+        axis.plot([value], [name], "o", color=COLOURS[0], alpha=alpha)
     axis.set_xscale("log")
+    # Whole powers of ten, so that small differences do not look large.
+    axis.set_xlim(10 ** floor(log10(min(seconds))), 10 ** ceil(log10(1.01 * max(seconds))))
+    axis.set_ylim(-0.5, len(names) - 0.5)
     axis.set_xlabel("seconds, cold (pale: not private as returned)")
     return figure

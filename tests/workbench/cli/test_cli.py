@@ -85,6 +85,23 @@ def test_compare_reports_a_failed_solver_as_a_row(capsys):
     assert "nonsense" in rows["nonsense"]["failure"]
 
 
+def test_compare_writes_its_table_and_its_plot(capsys, tmp_path: Path):
+    folder = tmp_path / "results"
+    plot_file = tmp_path / "seconds.svg"
+    command = (
+        f"compare modulo --n 4 --max-shift 1 --epsilon 1 --solvers highs --out {folder} "
+        f"--plot {plot_file}"
+    )
+    code, out, _ = run(capsys, command)
+    assert code == 0
+    assert "PDP" not in out
+    assert (folder / "comparison.csv").read_text().startswith("solver")
+    assert b"<svg" in plot_file.read_bytes()
+    code, _, err = run(capsys, command.replace("seconds.svg", "seconds.txt"))
+    assert code == 2
+    assert "plot file must be named .png, .svg or .pdf" in err
+
+
 def test_verify_finds_no_disagreement_on_the_small_grid(capsys):
     code, out, _ = run(capsys, "verify --small --json")
     result = json.loads(out)
