@@ -92,6 +92,9 @@ def audit_file(
         "certified": claim and claim.notion.name,
     }
     rows = privacy.facts()
+    if claim is not None and claim.notion.quantity != "pdp_delta":
+        # A certificate of another notion makes no statement about PDP. --json has its δ.
+        rows = [row for row in rows if row[0] != "exact PDP delta"]
     for name, value in published_values.items():
         text = repr(value)
         if name == "published_epsilon" and value < privacy.pure_epsilon:
@@ -284,7 +287,7 @@ def compose_files(
     from workbench.privacy.composition import CompositionSeries, compose
 
     outputs = Outputs({f"file {number}": path for number, path in enumerate(file, 1)}, options)
-    mechanisms = [_open_with_neighbours(path, **options)[1] for path in file]
+    mechanisms = _open_all(file, **options)
     is_single = len(file) == 1
     subject: Any = mechanisms[0] if is_single else mechanisms
     all_times: list[Any] = [times]
@@ -327,21 +330,50 @@ def _list_limits(result: Composition) -> dict[str, float]:
     return {name: getattr(result, name) for name in names}
 
 
-def _open_with_neighbours(
-    file: Path,
+def _open_with_neighbours(file: Path, **options: Any) -> tuple[FileContents, Mechanism]:
+    """Read a mechanism file, and return its contents and the mechanism with its neighbours.
+
+    The options are those of `_read_neighbour_options`.
+    """
+    from workbench.privacy.loading import read_mechanism_file
+
+    neighbours = _read_neighbour_options(**options)
+    contents = read_mechanism_file(file)
+    return contents, contents.with_neighbours(**neighbours)
+
+
+def _open_all(files: Sequence[Path], **options: Any) -> list[Mechanism]:
+    """Read mechanism files, and return the mechanisms with their neighbours.
+
+    The options are those of `_read_neighbour_options`. If only some of the files state their
+    neighbours, as certificates do, the options are for the other files.
+    """
+    from workbench.privacy.loading import read_mechanism_file
+
+    neighbours = _read_neighbour_options(**options)
+    all_contents = [read_mechanism_file(file) for file in files]
+    has_bare_file = any(not contents.has_neighbours for contents in all_contents)
+    mechanisms = []
+    for contents in all_contents:
+        if contents.has_neighbours and has_bare_file:
+            mechanisms.append(contents.with_neighbours())
+        else:
+            mechanisms.append(contents.with_neighbours(**neighbours))
+    return mechanisms
+
+
+def _read_neighbour_options(
     sizes: str | None,
     shifts: str | None,
     max_shift: str | None,
     pairs: str | None,
     directed: bool = False,
-) -> tuple[FileContents, Mechanism]:
-    """Read a mechanism file, and return its contents and the mechanism with its neighbours.
+) -> Record:
+    """Read --sizes, --shifts, --max-shift, --pairs and --directed for `with_neighbours`.
 
-    The neighbours are those of the options --sizes, --shifts, --max-shift, --pairs and --directed,
-    as texts such as "3x3", "0,1;1,0" and "0-1,1-2".
+    They are texts such as "3x3", "0,1;1,0" and "0-1,1-2".
     """
     from workbench.data.groups import read_max_shift
-    from workbench.privacy.loading import read_mechanism_file
 
     orders = None
     if sizes is not None:
@@ -356,14 +388,13 @@ def _open_with_neighbours(
     if pairs is not None:
         texts = [part.replace("-", ",") for part in pairs.split(",")]
         row_pairs = [read_integers(text, "pairs") for text in texts]
-    contents = read_mechanism_file(file)
-    return contents, contents.with_neighbours(
-        sizes=orders,
-        shifts=differences,
-        max_shift=read_max_shift(max_shift),
-        directed=directed,
-        pairs=row_pairs,
-    )
+    return {
+        "sizes": orders,
+        "shifts": differences,
+        "max_shift": read_max_shift(max_shift),
+        "directed": directed,
+        "pairs": row_pairs,
+    }
 
 
 def _to_printable(value: object) -> str:

@@ -256,6 +256,30 @@ def test_compose_of_two_mechanisms_needs_a_larger_epsilon_than_of_one(capsys, fo
     assert two_mechanisms["epsilon"] > json.loads(out)["epsilon"]
 
 
+def test_neighbours_of_compose_are_those_of_the_files_that_state_none(capsys, folder):
+    """The PMF 1/2, 1/4, 1/4 has the pure ε ln 2. The quantizer is a certificate."""
+    wb.save(wb.certify(wb.load("quantizer.json"), epsilon="0.7"), "two.json")
+    code, out, _ = run(capsys, "compose pmf.csv two.json --times 3,1 --max-shift 1 --json")
+    bounds = json.loads(out)
+    assert code == 0
+    assert bounds["epsilon"] == pytest.approx(4 * math.log(2), rel=1e-9)
+    code, _, err = run(capsys, "compose pmf.csv two.json --times 3,1")
+    assert code == 2
+    assert "A PMF does not say which answers are neighbours" in err
+    code, _, err = run(capsys, "compose two.json two.json --times 3,1 --max-shift 1")
+    assert code == 2
+    assert "The file has its own neighbour relation" in err
+
+
+def test_an_audit_of_dp_leaves_out_pdp(capsys, folder):
+    noise = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, delta="0.1", notion="dp")
+    wb.save(noise.certificate, "dp.json")
+    assert "PDP" not in run(capsys, "audit dp.json")[1]
+    assert "exact PDP delta" in run(capsys, "audit noise.json")[1]
+    assert "exact PDP delta" in run(capsys, "audit pmf.csv --max-shift 1")[1]
+    assert "pdp_delta" in json.loads(run(capsys, "audit dp.json --json")[1])
+
+
 def test_compose_at_delta_1_needs_epsilon_0(capsys, tmp_path):
     (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
     for times in (1, 3):
