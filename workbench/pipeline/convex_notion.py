@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import NotProven, must
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import ZERO, nearest_float
 from workbench.models.convex.requirements import Bound
+from workbench.notions import PowerCone, Requirement
 from workbench.notions.laws import Laws
 from workbench.pipeline.infeasible import raise_no_point
 from workbench.pipeline.outcome import translate_errors
-from workbench.pipeline.requirements import to_model_bound
+from workbench.pipeline.requirements import MAX_POWER_EXPONENT, to_model_bound
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.solvers.arrays import Ints, Vector
@@ -72,8 +74,21 @@ class ClaimedBounds:
     def __init__(self, claim: Claim, label: Label) -> None:
         self.claim = claim
         self.values = claim.values_at(label)
-        requirements = claim.notion.initial_requirements(self.values)
+        requirements = [*claim.notion.initial_requirements(self.values)]
+        self._check_exponents(requirements)
         self.bounds: list[Bound] = [*map(to_model_bound, requirements)]
+
+    def _check_exponents(self, requirements: Iterable[Requirement]) -> None:
+        """Raise InvalidRequest with the name of the budget if it is too large for a program."""
+        cones = [cone for cone in requirements if isinstance(cone, PowerCone)]
+        exponent = max((cone.exponent for cone in cones), default=ZERO)
+        if exponent > MAX_POWER_EXPONENT:
+            name = self.claim.notion.parameters[0]
+            rule = (
+                f"at most {nearest_float(self.values[name] * MAX_POWER_EXPONENT / exponent):.3g} "
+                "for a program, which cannot contain larger divergences"
+            )
+            must(name, rule, f"{nearest_float(self.values[name]):g}")
 
     @property
     def levels(self) -> LevelRange | None:

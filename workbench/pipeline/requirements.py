@@ -46,7 +46,7 @@ _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MAS
 MAX_STICK_EPSILON = 34
 _EXP_BITS = 80  # Bits after the point of an enclosure of e^ε that is rounded up.
 # A bound on Σ P^α Q^(1-α) has at most this exponent, so that it is a double.
-_MAX_POWER_EXPONENT = 700
+MAX_POWER_EXPONENT = 700
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def to_model_bound(requirement: Requirement) -> Bound:
     if isinstance(requirement, HockeyStick):
         return _to_stick_bound(requirement)
     if isinstance(requirement, PowerCone):
-        if requirement.exponent > _MAX_POWER_EXPONENT:
-            rule = f"at most {_MAX_POWER_EXPONENT} in a program"
+        if requirement.exponent > MAX_POWER_EXPONENT:
+            rule = f"at most {MAX_POWER_EXPONENT} in a program"
             got = f"{nearest_float(requirement.exponent):g}"
             must("(alpha - 1) times the divergence", rule, got)
         order = round_down(requirement.alpha)

@@ -346,7 +346,7 @@ def test_numbers_outside_the_range_of_doubles_are_refused_in_one_line(
         ),
         (
             f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300",
-            "InvalidRequest: (alpha - 1) times the divergence",
+            "InvalidRequest: epsilon must be at most",
         ),
         (
             f"{NOISE} --minimise epsilon --max-loss=-1",
