@@ -28,7 +28,7 @@ from workbench.pipeline.frontier_plan import (
     make_published_tasks,
 )
 from workbench.pipeline.option import Option, integer_reader, read_flag, read_options
-from workbench.pipeline.published import index_by_name, list_entries
+from workbench.pipeline.published import SYNONYMS, index_by_name, list_entries
 from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline
@@ -162,12 +162,12 @@ def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
 
 
 def _find_names(published_names: Collection[str], name_part: str) -> list[str]:
-    """Find published mechanisms by a part of their names, without regard to capitals.
+    """Find published mechanisms by a synonym or a part of their names, without regard to capitals.
 
     Returns only the name that equals `name_part`, if there is one, and otherwise all names that
     contain it. Raises InvalidRequest if no name contains it.
     """
-    lower = name_part.lower()
+    lower = SYNONYMS.get(name_part.lower(), name_part.lower())
     exact_matches = [name for name in published_names if name.lower() == lower]
     matches = exact_matches or [name for name in published_names if lower in name.lower()]
     return matches or must(

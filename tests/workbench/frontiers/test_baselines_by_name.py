@@ -32,6 +32,7 @@ def test_names_or_parts_of_names_select_published_mechanisms() -> None:
         "clamped staircase",
         "randomized response",
     }
+    assert list_baselines(baseline="Discrete Laplace") == list_baselines(baseline="geometric")
     assert list_baselines(baseline="geometric") == {
         "clamped geometric",
         "clamped truncated geometric",
