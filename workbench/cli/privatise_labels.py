@@ -143,7 +143,9 @@ def privatise_labels(
         release = randomizer.run(values, run.random_source)
         entries = _describe_release(release)
     else:
-        release = randomizer.run_in_buckets(values, columns.bucket.cells, run.random_source)
+        # Spaces around a cell cannot be seen, so "a" and "a " are one bucket.
+        bucket_names = [cell.strip() for cell in columns.bucket.cells]
+        release = randomizer.run_in_buckets(values, bucket_names, run.random_source)
         entries = {"bucket": columns.bucket.name, "buckets": {}}
         for name, part in release.releases.items():
             entries["buckets"][name] = {"rows": release.counts[name], **_describe_release(part)}

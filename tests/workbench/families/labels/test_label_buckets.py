@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,25 @@ def test_the_command_reports_every_bucket(tmp_path: Path) -> None:
     assert any("must be public" in note for note in report["words"])
     lines = (tmp_path / "out.csv").read_text("utf-8").splitlines()
     assert len(lines) == 101
+
+
+def test_buckets_that_differ_in_spaces_around_the_name_are_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such spaces cannot be seen in a report."""
+    write_plain_table = write_table
+
+    def write_table_with_spaces(folder: Path) -> Path:
+        path = write_plain_table(folder)
+        lines = path.read_text("utf-8").split("\n")
+        # Every second row has a space behind the name of its bucket.
+        lines[2::2] = [f"{line} " if line else "" for line in lines[2::2]]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    monkeypatch.setattr(sys.modules[__name__], "write_table", write_table_with_spaces)
+    buckets = run_command(tmp_path, "--bucket", "region")["buckets"]
+    assert {name: entries["rows"] for name, entries in buckets.items()} == COUNTS
 
 
 def test_the_command_without_buckets_has_its_old_entries(tmp_path: Path) -> None:
