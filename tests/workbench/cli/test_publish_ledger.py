@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from killed_commands import run_and_kill
 
 import workbench as wb
 from workbench.cli import main, privatise
@@ -173,6 +174,24 @@ def test_a_published_column_is_in_the_ledger_unless_it_is_large(
     assert code == 0
     assert "too large for the ledger" in " ".join(out.split())
     assert "whose value is only in o2.csv" in run(capsys, "publish again account 2")[2]
+
+
+def test_a_column_of_a_killed_command_is_booked_and_not_lost(tmp_path: Path, capsys, monkeypatch):
+    """The command is killed after the booking, before it writes the first file."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text("stars\n" + "4\n1\n0\n2\n" * 3)
+    command = "privatise labels p.csv --column stars --labels 0..4 --epsilon 2 --out o.csv"
+    arguments = [*command.split(), "--ledger", "account", "--total", "3"]
+    place = "workbench.cli.privatise:write_output"
+    assert run_and_kill(place, "before", arguments, tmp_path) == (-9, "")
+    assert not Path("o.csv").exists()
+    code, out, _ = run(capsys, "publish again account 1")
+    assert code == 0
+    assert (out.split()[0], len(out.split())) == ("stars", 13)
+    # The budget is used.
+    code, _, err = run(capsys, f"{command} --ledger account")
+    assert code == 2
+    assert "epsilon = 2 left. Got account, which has epsilon = 1 left" in err
 
 
 def test_a_ledger_that_others_can_read_is_warned_of(ledger, capsys):
