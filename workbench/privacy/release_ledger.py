@@ -158,7 +158,11 @@ class LedgerEntry:
 
     @property
     def zcdp_rho(self) -> Fraction | None:
-        """Return ρ, or ε²/2 for a pure guarantee (Bun and Steinke 2016), or None without either."""
+        """Return ρ, or ε²/2 for a pure guarantee (Bun and Steinke 2016), or None without either.
+
+        If k rows of a person have a pure charge kε, this is (kε)²/2. The smaller k ε²/2 would hold
+        for independent draws for each row, but not if rows share noise, such as that of a prior.
+        """
         if self.rho is not None:
             return self.rho
         if self.charge is None:

@@ -62,12 +62,9 @@ class RowCost:
         Args:
             count: Number of rows.
         """
-        rho = self.rho
-        if rho is None and self.any_two is not None:
-            # The ρ of k rows is k ε²/2. The ρ of their sum k ε would be larger.
-            rho = self.any_two.zcdp_rho
-        if rho is not None:
-            rho *= count
+        rho = None
+        if self.rho is not None:
+            rho = self.rho * count
         return replace(
             self,
             neighbours=add_budgets([self.neighbours], count),

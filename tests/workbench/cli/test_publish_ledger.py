@@ -176,6 +176,23 @@ def test_a_published_column_is_in_the_ledger_unless_it_is_large(
     assert "whose value is only in o2.csv" in run(capsys, "publish again account 2")[2]
 
 
+def test_under_zcdp_the_rows_of_one_person_cost_half_of_their_squared_epsilon(
+    tmp_path: Path, capsys, monkeypatch
+):
+    """The rows share the noise of the prior, so three rows cost (3 ε)²/2, not 3 ε²/2."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text("who,stars\n" + "ann,4\n" * 3 + "bob,1\ncyd,0\ndee,2\neva,2\n")
+    command = (
+        "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --person who --out o.csv "
+        "--ledger account --total 30 --total-delta 1e-6 --accounting zcdp"
+    )
+    assert run(capsys, command)[0] == 0
+    (release,) = wb.ReleaseLedger.open("account").releases
+    assert release.zcdp_rho == Fraction(9, 2)
+    report = json.loads(run(capsys, "publish ledger account --json")[1])
+    assert report["releases"][0]["cost"] == "rho = 4.5"
+
+
 def test_a_column_of_a_killed_command_is_booked_and_not_lost(tmp_path: Path, capsys, monkeypatch):
     """The command is killed after the booking, before it writes the first file."""
     monkeypatch.chdir(tmp_path)
