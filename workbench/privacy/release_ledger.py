@@ -265,7 +265,7 @@ class ReleaseLedger:
 
         Args:
             path: Path of the file.
-            terms: Terms of a new ledger. None if the file must exist.
+            terms: Terms of a new ledger. None if the file must exist in the present format.
 
         Raises:
             InvalidRequest: The file is no ledger, or cannot be read or written.
@@ -281,7 +281,10 @@ class ReleaseLedger:
                 if not ledger_path.exists():  # Otherwise another process has just created it.
                     raise
         if is_json_ledger(ledger_path):
-            _convert_json_ledger(ledger_path, terms or LedgerTerms())
+            if terms is None:
+                rule = "one of this version (the next release with --ledger converts it)"
+                must("ledger", rule, f"{ledger_path.name}, in JSON")
+            _convert_json_ledger(ledger_path, terms)
         with _connect_database(ledger_path) as database:
             application, schema = (
                 database.execute(f"pragma {name}").fetchone()[0]

@@ -117,6 +117,15 @@ def test_a_json_ledger_is_not_carried_over_to_another_relation_or_rule(
     assert path.read_bytes() == before
 
 
+def test_a_json_ledger_is_not_carried_over_by_showing_it(tmp_path: Path) -> None:
+    """It would have no limit, before its owner could give a total."""
+    path = tmp_path / "account"
+    before = write_json_ledger(path)
+    with pytest.raises(wb.InvalidRequest, match="the next release with --ledger converts it"):
+        ReleaseLedger.open(path)
+    assert path.read_bytes() == before
+
+
 def test_a_json_ledger_is_carried_over_with_a_total(tmp_path: Path) -> None:
     path = tmp_path / "account"
     write_json_ledger(path)
