@@ -132,9 +132,12 @@ def _book_draws(
     left = ledger.describe_remaining_budget(releases)
     warn_of_readers(ledger.path)
     ledger_name = ledger.path.name
+    rest = ""
+    if ledger.terms.epsilon is not None:
+        rest = f", which has {left} left"
     notes = [
-        f"This is release {number} of {ledger_name}, which has {left} left. `workbench publish "
-        f"again {ledger_name} {number}` prints the draws again without cost.",
+        f"This is release {number} of {ledger_name}{rest}. `workbench publish again "
+        f"{ledger_name} {number}` prints the draws again without cost.",
         f"The cost holds for one person if the true answers of any two tables that are neighbours "
         f"({ledger.terms.relation}) are equal, or neighbours of the mechanism.",
     ]
