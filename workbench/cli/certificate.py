@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,8 @@ def audit_file(
     else:
         if given:
             must("with", f"given for {', '.join(QUANTIZER_PARAMETERS)} alone", given[0])
+        if not file.exists():
+            _refuse_integer_noise(str(file), QUANTIZER_PARAMETERS)
         contents, mechanism = _open_with_neighbours(file, **options)
         certificate = contents.certificate
     budget = None
@@ -131,6 +133,21 @@ def audit_file(
         write_page(html, build_audit_page(mechanism, rows, claim if epsilon is None else None))
     json_values = {name: to_jsonable(value) for name, value in values.items()}
     return Report(json_values, [make_facts_grid(rows)])
+
+
+def _refuse_integer_noise(name: str, audited_names: Iterable[str]) -> None:
+    """Raise InvalidRequest for a name of geometric noise, which a command designs and saves.
+
+    Args:
+        name: A name that is no file.
+        audited_names: Names of published mechanisms that can be audited.
+    """
+    from workbench.mechanisms.baselines.synonyms import SYNONYMS
+
+    if SYNONYMS.get(name.lower(), name.lower()) == "geometric":
+        command = "workbench design noise --sensitivity 1 --epsilon 1 --save noise.json"
+        rule = f"a file, or one of {', '.join(audited_names)}"
+        must("FILE", rule, f"{name}, the geometric noise that `{command}` saves")
 
 
 def _build_published(name: str, texts: Sequence[str]) -> tuple[Any, Record]:

@@ -18,6 +18,7 @@ from workbench.data.parameter_grid import Grid
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.io.result import Progress, Result, Row, check_progress, ignore_progress
+from workbench.mechanisms.baselines.synonyms import SYNONYMS
 from workbench.pipeline.family import Family
 from workbench.pipeline.frontier_plan import (
     FRONTIER_COLUMNS,
@@ -28,7 +29,7 @@ from workbench.pipeline.frontier_plan import (
     make_published_tasks,
 )
 from workbench.pipeline.option import Option, integer_reader, read_flag, read_options
-from workbench.pipeline.published import SYNONYMS, index_by_name, list_entries
+from workbench.pipeline.published import index_by_name, list_entries
 from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline

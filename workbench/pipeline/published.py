@@ -40,8 +40,6 @@ from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.solvers.search import Deadline
 
-# Other names of published mechanisms, in lower case, and the names that are listed.
-SYNONYMS = {"discrete laplace": "geometric", "two-sided geometric": "geometric"}
 USER_PACKAGE = "own"  # Stands for the package in entries of baselines that the user gives.
 # A law that is not private at its budget, but at a budget larger by this share, is repaired.
 _BUDGET_ROUNDING = Fraction(1, 10**12)

@@ -280,6 +280,14 @@ def test_an_audit_of_dp_leaves_out_pdp(capsys, folder):
     assert "pdp_delta" in json.loads(run(capsys, "audit dp.json --json")[1])
 
 
+@pytest.mark.parametrize("name", ["geometric", "Discrete Laplace"])
+def test_an_audit_of_geometric_noise_names_the_command_that_saves_it(capsys, folder, name: str):
+    code, _, err = run(capsys, f"audit '{name}'")
+    assert code == 2
+    assert f"Got {name}, the geometric noise that `workbench design noise" in err
+    assert "must be an existing file. Got uniform." in run(capsys, "audit uniform")[2]
+
+
 def test_compose_at_delta_1_needs_epsilon_0(capsys, tmp_path):
     (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
     for times in (1, 3):
