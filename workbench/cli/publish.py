@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, make_facts_grid, make_note, make_table
+from workbench.cli.options import select_given
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.exact.objects import Record
 
@@ -54,6 +55,53 @@ def publish_histogram(**options: Any) -> Report:
     return _publish_statistic("histogram", **options)
 
 
+def publish_plan(
+    *, plan: Path, data: Path | None, save: Path | None, html: Path | None, **options: Any
+) -> Report:
+    """Publish several statistics under one budget, split so that their relative errors are equal.
+
+    The plan is a TOML file. It names the data and has a table [[statistic]] for each statistic.
+
+    Args:
+        plan: TOML file.
+        data: CSV file. None: the file that the plan names.
+        save: Files of the certificates, without their numbers. None: not written.
+        html: Page to write. None: not written.
+        **options: Other options of the command.
+    """
+    from workbench.publishing.plan import list_certificate_paths, read_plan
+    from workbench.publishing.plan import publish_plan as publish
+
+    outputs = _name_outputs(html, options)
+    if save:
+        count = len(read_plan(plan)["statistic"])
+        for path in list_certificate_paths(save, count):
+            outputs[f"saved file {path.name}"] = path
+    check_outputs({"plan": plan, "data": data}, outputs)
+    release = publish(plan, data, **select_given(options))
+    certificates = [member.certificate.to_dict() for member in release.releases]
+    if save:
+        release.save(save)
+    if html:
+        from workbench.publishing.page import render_plan_page
+
+        write_output(html, render_plan_page(release).encode())
+    ledger = vars(release.ledger) if release.ledger is not None else None
+    values = {**release.to_dict(), "ledger": ledger, "certificates": certificates}
+    heads = ("statistic", "epsilon", "value", "95 % interval", "RMSE")
+    parts = [make_table("", heads, release.rows), make_facts_grid(release.facts())]
+    return Report(values, parts)
+
+
+def _name_outputs(html: Path | None, options: Record) -> dict[str, Path | None]:
+    """Return the output files of a command by their names in messages."""
+    return {
+        "html file": html,
+        "owner report": options["owner_report"],
+        "ledger": options["ledger"],
+    }
+
+
 def _publish_statistic(
     kind: str, *, data: Path, save: Path | None, html: Path | None, **options: Any
 ) -> Report:
@@ -68,15 +116,8 @@ def _publish_statistic(
     """
     from workbench.publishing.api import publish_kind
 
-    check_outputs(
-        {"data": data},
-        {
-            "saved file": save,
-            "html file": html,
-            "owner report": options["owner_report"],
-            "ledger": options["ledger"],
-        },
-    )
+    outputs = _name_outputs(html, options)
+    check_outputs({"data": data}, {"saved file": save, **outputs})
     given = {name: value for name, value in options.items() if value not in (None, [], ())}
     for name in ("values", "bins"):
         if len(given.get(name, ())) == 1:

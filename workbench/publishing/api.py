@@ -1,11 +1,6 @@
 """Publish statistics of a private table: `wb.publish.count`, `.sum`, `.mean`, `.histogram`.
 
-Order of a release: the options are read, noise is chosen and certified, the ledger is checked, the
-data are read, the true value is computed, noise is drawn, the release is booked, and only then is
-it returned. A process that is killed before it is booked has shown nothing. A process that is
-killed afterwards has shown nothing that is not in the ledger.
-
-The draws are exact and use the randomness of the operating system.
+`workbench.publishing.run` has the order of the steps, from which their privacy follows.
 """
 
 from __future__ import annotations
@@ -14,130 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from workbench.data.private_table import PrivateCellError, read_private_table
 from workbench.errors import must
-from workbench.exact.random_source import Source
-from workbench.privacy.privacy_budget import PrivacyBudget
-from workbench.publishing.booking import Booking, book_release, describe_unused_ledger
-from workbench.publishing.release import Release, UsualError
-from workbench.publishing.release_noise import PairNoise, ReleaseNoise
-from workbench.publishing.request import BudgetOptions, ReleaseRequest, StatisticOptions
-from workbench.publishing.statistic import (
-    COUNT,
-    HISTOGRAM,
-    MEAN,
-    SUM,
-    Answer,
-    Statistic,
-    compute_answer,
-)
-
-
-def plan_release(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
-    """Return a release without a value, for a dry run.
-
-    Args:
-        request: The statistic and its budget.
-        noise: Its noise.
-    """
-    return Release(
-        request.statistic,
-        request.epsilon,
-        request.delta,
-        noise.text,
-        noise.rmse,
-        noise.width,
-        noise.advantage,
-        noise.certificate,
-        usual=list_usual_errors(request),
-    )
-
-
-def list_usual_errors(request: ReleaseRequest) -> tuple[UsualError, ...]:
-    """List the errors of Laplace and Gaussian noise that is calibrated the usual way.
-
-    Args:
-        request: The statistic and its budget.
-    """
-    return ()
-
-
-def publish_release(data: Any, request: ReleaseRequest, booking: Booking, header: Any) -> Release:
-    """Publish a statistic, book it, and return it.
-
-    Args:
-        data: The private table, as for `read_private_table`.
-        request: The statistic and its budget.
-        booking: The ledger and the report for the owner.
-        header: Whether a file has a header. None: decided from its first row.
-
-    Raises:
-        InvalidRequest: An option or the data are wrong, or the ledger has too little budget left.
-    """
-    statistic = request.statistic
-    noise = request.choose_noise()
-    release = plan_release(request, noise)
-    ledger = booking.open_ledger(statistic, create=False)
-    if booking.dry_run:
-        return replace(release, ledger=describe_unused_ledger(ledger, booking))
-    grid = noise.grid if isinstance(noise, PairNoise) else None
-    answer = read_answer(data, statistic, booking, header, grid)
-    published = noise.publish(answer, Source())
-    release = replace(release, published=published, rmse=published.rmse)
-    budget = PrivacyBudget(request.epsilon, request.delta)
-    status = book_release(
-        booking,
-        statistic,
-        column=statistic.describe(),
-        numbers=published.values,
-        budget=budget,
-        content=release.to_json(),
-    )
-    booking.write_owner_report({statistic.describe(): list_private_facts(answer)})
-    return replace(release, ledger=status)
-
-
-def read_answer(
-    data: Any, statistic: Statistic, booking: Booking, header: Any, grid: Any
-) -> Answer:
-    """Read the data and compute the true value.
-
-    If a private cell is wrong, its place is written to the report for the owner.
-
-    Args:
-        data: The private table.
-        statistic: The statistic.
-        booking: The report for the owner.
-        header: Whether a file has a header.
-        grid: The grid of a mean with private n, or None.
-
-    Raises:
-        PrivateCellError: A private cell is wrong.
-        InvalidRequest: The data are no table, or a column is missing.
-    """
-    try:
-        return compute_answer(statistic, read_private_table(data, header=header), grid)
-    except PrivateCellError as error:
-        booking.write_owner_report({"error": str(error), "place": error.detail})
-        hint = "--owner-report FILE writes its place to a private file."
-        if booking.owner_report is not None:
-            hint = f"Its place is in {booking.owner_report.name}."
-        raise PrivateCellError(f"{error} {hint}", error.detail) from None
-
-
-def list_private_facts(answer: Answer) -> dict[str, Any]:
-    """Return the true value and the numbers of rows, for the owner of the data.
-
-    Args:
-        answer: The true value.
-    """
-    values: list[Any] = [float(value) for value in answer.values]
-    if answer.pairs:
-        values = [[*pair] for pair in answer.pairs]
-    return {"true values": values, **answer.facts}
-
-
-BOOKING_OPTIONS = ("ledger", "total", "total_delta", "owner_report", "dry_run")
+from workbench.publishing.booking import BOOKING_OPTIONS, Booking
+from workbench.publishing.plan import publish_plan
+from workbench.publishing.release import Release
+from workbench.publishing.request import BudgetOptions, StatisticOptions
+from workbench.publishing.run import publish_requests
+from workbench.publishing.statistic import COUNT, HISTOGRAM, MEAN, SUM
 
 
 def _list_names(options: type) -> list[str]:
@@ -171,7 +49,10 @@ def publish_kind(kind: str, data: Any, options: Mapping[str, Any]) -> Release:
     statistic = StatisticOptions(**statistic_options).read(kind)
     request = BudgetOptions(**budget_options).read(statistic)
     booking = Booking.read(**booking_options)
-    return publish_release(data, request, booking, header)
+    (release,), ledger = publish_requests(
+        data, [request], booking, header, lambda releases: releases[0].to_json()
+    )
+    return replace(release, ledger=ledger)
 
 
 class Publish:
@@ -249,6 +130,8 @@ class Publish:
             InvalidRequest: An option or the data are wrong, or the ledger has too little budget.
         """
         return publish_kind(HISTOGRAM, data, {"column": column, "epsilon": epsilon, **options})
+
+    plan = staticmethod(publish_plan)
 
 
 publish = Publish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,8 +17,10 @@ from workbench.exact.numbers import ZERO, read_positive, read_probability
 from workbench.io.files import others_can_read, read_file_path, write_json
 from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
-from workbench.publishing.release import LedgerStatus
+from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.statistic import Statistic
+
+BOOKING_OPTIONS = ("ledger", "total", "total_delta", "owner_report", "dry_run")
 
 
 @dataclass(frozen=True)
@@ -159,22 +161,17 @@ def _check_terms(ledger: ReleaseLedger, statistic: Statistic, terms: LedgerTerms
 
 def book_release(
     booking: Booking,
-    statistic: Statistic,
-    *,
-    column: str,
-    numbers: Sequence[float],
+    releases: Sequence[Release],
     budget: PrivacyBudget,
-    content: str,
+    write_content: Callable[[list[Release]], str],
 ) -> LedgerStatus | None:
-    """Book a release, before anything of it is shown.
+    """Book releases as one entry, before anything of them is shown.
 
     Args:
         booking: The ledger.
-        statistic: The statistic, or one of several with the same relation and person.
-        column: Description of what is published.
-        numbers: The published numbers, from which the digest of the entry is computed.
-        budget: ε and δ.
-        content: The release as JSON text, which the ledger keeps.
+        releases: Releases with the same relation and person.
+        budget: ε and δ of all of them together.
+        write_content: Function that writes the releases as JSON text, which the ledger keeps.
 
     Returns:
         What the ledger says. None without a ledger.
@@ -182,18 +179,19 @@ def book_release(
     Raises:
         InvalidRequest: The ledger has too little budget left.
     """
-    ledger = booking.open_ledger(statistic, create=True)
+    ledger = booking.open_ledger(releases[0].statistic, create=True)
     if ledger is None:
         return None
+    numbers = [number for release in releases for number in release.list_numbers()]
     entry = LedgerEntry(
-        column=column,
+        column=" and ".join(release.statistic.describe() for release in releases),
         # The digest of true values would tell whoever has the key whether a guess is right.
         digest=ledger.digest(np.array(numbers, dtype=float)),
         notion="dp" if budget.delta else "pure",
         neighbours=budget,
         charge=budget,
         output="",
-        value=content.encode(),
+        value=write_content([*releases]).encode(),
     )
     entries = ledger.book(entry)
     remaining = ledger.describe_remaining_budget(entries)
@@ -201,7 +199,12 @@ def book_release(
 
 
 def describe_unused_ledger(ledger: ReleaseLedger | None, booking: Booking) -> LedgerStatus | None:
-    """Return what a ledger says at a dry run."""
+    """Return what a ledger says at a dry run. None without a ledger.
+
+    Args:
+        ledger: The ledger. None if it does not exist yet.
+        booking: The options of the booking.
+    """
     if booking.ledger is None:
         return None
     if ledger is None:

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from workbench.io.shown import Facts
+from workbench.publishing.plan import PlanRelease
 from workbench.publishing.release import Release
 
 _STYLE = """
@@ -51,6 +52,19 @@ def render_release_page(release: Release) -> str:
     return render_page(title, render_release(release))
 
 
+def render_plan_page(plan: PlanRelease) -> str:
+    """Render the releases of a plan as a self-contained HTML page without script.
+
+    Args:
+        plan: The releases.
+    """
+    heads = ("statistic", "epsilon", "value", "95 % interval", "RMSE")
+    return render_page(
+        f"Release of {len(plan.releases)} statistics",
+        _render_table(heads, plan.rows) + _render_facts(plan.facts()),
+    )
+
+
 def render_page(title: str, body: str) -> str:
     """Render a page with a place for a signature.
 
@@ -76,13 +90,17 @@ def _render_numbers(rows: Sequence[tuple[str, str, str]]) -> str:
     """Render the numbers of cells or groups as a table."""
     if not rows:
         return ""
-    lines = ["<tr><th>cell</th><th>value</th><th>95 % interval</th></tr>"]
-    for label, value, interval in rows:
-        lines.append(
-            f"<tr><td>{html.escape(label)}</td><td class='number'>{html.escape(value)}</td>"
-            f"<td class='number'>{html.escape(interval)}</td></tr>"
-        )
-    return f"<table class='numbers'>{''.join(lines)}</table>"
+    return _render_table(("cell", "value", "95 % interval"), rows)
+
+
+def _render_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Render a table. All columns but the first have numbers."""
+    lines = ["".join(f"<th>{html.escape(head)}</th>" for head in heads)]
+    for label, *numbers in rows:
+        cells = "".join(f"<td class='number'>{html.escape(number)}</td>" for number in numbers)
+        lines.append(f"<td>{html.escape(label)}</td>{cells}")
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table class='numbers'>{body}</table>"
 
 
 def _render_facts(facts: Facts) -> str:

@@ -21,6 +21,7 @@ from workbench.privacy.certificate import Certificate
 from workbench.publishing.guarantee import COVERAGE, count_right_guesses, describe_guarantee
 from workbench.publishing.release_noise import Interval, Published
 from workbench.publishing.statistic import Statistic
+from workbench.publishing.usual_noise import UsualNoise
 from workbench.questions.joint_query import ADD_REMOVE
 
 if TYPE_CHECKING:
@@ -29,19 +30,6 @@ if TYPE_CHECKING:
 Label = tuple[str, ...]
 _ERROR_DIGITS = 4  # An error is shown with this many significant digits.
 _MAX_VALUE_DECIMALS = 12  # A published number is shown with at most this many decimals.
-
-
-@dataclass(frozen=True)
-class UsualError:
-    """The error of noise that is calibrated the usual way.
-
-    Attributes:
-        name: Name of the noise.
-        rmse: Its root mean squared error.
-    """
-
-    name: str
-    rmse: float
 
 
 @dataclass(frozen=True)
@@ -57,6 +45,13 @@ class LedgerStatus:
     file: str
     number: int | None
     remaining: str
+
+    def describe(self) -> str:
+        """Return the rest of the line of a budget."""
+        number = ""
+        if self.number is not None:
+            number = f", release {self.number} of {self.file}"
+        return f"{number}; left: {self.remaining}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +84,7 @@ class Release:
     advantage: Fraction
     certificate: Certificate = field(repr=False)
     published: Published | None = None
-    usual: tuple[UsualError, ...] = ()
+    usual: tuple[UsualNoise, ...] = ()
     notes: tuple[str, ...] = ()
     ledger: LedgerStatus | None = None
 
@@ -119,6 +114,12 @@ class Release:
             return self.published.intervals[0]
         return dict(zip(self.labels, self.published.intervals, strict=True))
 
+    def list_numbers(self) -> list[float]:
+        """List the published numbers. Empty for a dry run."""
+        if self.published is None:
+            return []
+        return self.published.values
+
     @property
     def guarantee(self) -> tuple[str, str]:
         """Return the guarantee in two sentences."""
@@ -146,8 +147,8 @@ class Release:
         if self.published is None:
             facts.append(("dry run", "no data were read and no budget was used"))
         elif not self.statistic.labels:
-            facts.append(("value", self._format_value(self.value)))
-            facts.append(("95 % interval", self._format_interval(self.interval)))
+            facts.append(("value", self.format_value()))
+            facts.append(("95 % interval", self.format_interval()))
         facts.append(("error", self._describe_error()))
         if self.usual:
             facts.append(("usual noise", self._describe_usual()))
@@ -171,14 +172,23 @@ class Release:
             rows.append((label, self._format_value(value), interval))
         return rows
 
+    def format_value(self) -> str:
+        """Return the published number as text, "" for a dry run or several numbers."""
+        if self.published is None or self.statistic.labels:
+            return ""
+        return self._format_value(self.value)
+
+    def format_interval(self) -> str:
+        """Return the interval of the published number as text, "" without one."""
+        if self.published is None or self.statistic.labels:
+            return ""
+        return self._format_interval(self.interval)
+
     def _describe_ledger(self) -> str:
         """Return the rest of the line of the budget."""
         if self.ledger is None:
             return "; no ledger adds it to other releases"
-        number = ""
-        if self.ledger.number is not None:
-            number = f", release {self.ledger.number} of {self.ledger.file}"
-        return f"{number}; left: {self.ledger.remaining}"
+        return self.ledger.describe()
 
     def _describe_error(self) -> str:
         """Return the line of the error."""
@@ -202,7 +212,10 @@ class Release:
             if self.rmse:
                 change = f" ({100 * (usual.rmse / self.rmse - 1):+.1f} %)"
             texts.append(f"{usual.name} {format_error(usual.rmse)}{change}")
-        return f"root mean squared error of {', '.join(texts)}"
+        line = f"root mean squared error of {', '.join(texts)}"
+        if not self.delta:
+            line += "; Gaussian noise needs delta > 0"
+        return line
 
     def _format_value(self, value: float) -> str:
         """Format a number with the decimals that its error leaves meaningful."""

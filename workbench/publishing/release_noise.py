@@ -71,11 +71,14 @@ class Published:
         intervals: Their 95 % intervals.
         rmse: Root mean squared error of one number. For a mean with private n it is estimated from
             the published pair.
+        estimate: For a mean with private n, the estimated n and relative mean behind `rmse`, of the
+            group with the largest error. None for other statistics.
     """
 
     values: list[float]
     intervals: list[Interval]
     rmse: float
+    estimate: tuple[int, Fraction] | None = None
 
 
 class ReleaseNoise(ABC):
@@ -212,8 +215,7 @@ class PairNoise(ReleaseNoise):
         """Return the largest error for the expected number of rows, None if it is not given."""
         if self.expected_rows is None:
             return None
-        error = compute_mean_error(self.grid, self._noise, self.expected_rows)
-        return min(error, float(self.grid.high - self.grid.low))
+        return self._bound_error(self.expected_rows, None)
 
     @property
     def width(self) -> None:
@@ -234,7 +236,7 @@ class PairNoise(ReleaseNoise):
         """
         values = []
         intervals = []
-        errors = []
+        estimates = []
         half_step = float(self.grid.step) / 2
         low = float(self.grid.low)
         high = float(self.grid.high)
@@ -245,18 +247,23 @@ class PairNoise(ReleaseNoise):
             values.append(float(compute_published_mean(self.grid, first, second)))
             ends = compute_mean_interval(self.grid, self._noise, first, second)
             intervals.append((max(low, ends[0] - half_step), min(high, ends[1] + half_step)))
-            errors.append(self._estimate_error(first, second))
-        return Published(values, intervals, max(errors))
+            estimates.append(self._estimate(first, second))
+        errors = [self._bound_error(rows, share) for rows, share in estimates]
+        worst = errors.index(max(errors))
+        return Published(values, intervals, errors[worst], estimates[worst])
 
-    def _estimate_error(self, first: int, second: int) -> float:
-        """Estimate the error of the mean from the published pair."""
+    def _bound_error(self, rows: int, share: Fraction | None) -> float:
+        """Return the error of a mean, which is never more than hi - lo."""
+        error = compute_mean_error(self.grid, self._noise, rows, share)
+        return min(error, float(self.grid.high - self.grid.low))
+
+    def _estimate(self, first: int, second: int) -> tuple[int, Fraction]:
+        """Estimate n and the relative mean from the published pair."""
         total = first + second
-        largest_error = float(self.grid.high - self.grid.low)
         if total <= 0:
-            return largest_error
+            return 1, Fraction(1, 2)
         rows = max(1, round(Fraction(total, self.grid.span)))
-        share = min(max(Fraction(first, total), ZERO), Fraction(1))
-        return min(largest_error, compute_mean_error(self.grid, self._noise, rows, share))
+        return rows, min(max(Fraction(first, total), ZERO), Fraction(1))
 
 
 def choose_noise(

@@ -1,0 +1,159 @@
+"""Publish statistics of a private table in the order that keeps them private.
+
+    1. Noise is chosen and certified, and the terms of the ledger are checked. A dry run ends here.
+    2. The data are read, and the true values are computed.
+    3. Noise is drawn, with the randomness of the operating system.
+    4. The releases are booked together, with their values. The entry is on the disk.
+    5. Only then are the releases returned.
+
+A process that is killed before step 4 has shown nothing. A process that is killed afterwards has
+shown nothing that is not in the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.private_table import PrivateCellError, read_private_table
+from workbench.exact.numbers import ZERO
+from workbench.exact.random_source import Source
+from workbench.privacy.privacy_budget import PrivacyBudget
+from workbench.publishing.booking import Booking, book_release, describe_unused_ledger
+from workbench.publishing.release import LedgerStatus, Release
+from workbench.publishing.release_noise import PairNoise, ReleaseNoise
+from workbench.publishing.request import ReleaseRequest
+from workbench.publishing.statistic import HISTOGRAM, MEAN, SUM, Answer, compute_answer
+from workbench.publishing.usual_noise import UsualNoise, list_usual_noise
+
+_GROUPS_NOTE = (
+    "The row of a person is in one group, so all groups together cost what one group costs."
+)
+
+
+def publish_requests(
+    data: Any,
+    requests: Sequence[ReleaseRequest],
+    booking: Booking,
+    header: bool | None,
+    write_content: Callable[[list[Release]], str],
+) -> tuple[list[Release], LedgerStatus | None]:
+    """Publish statistics of one table under one booking.
+
+    Args:
+        data: The private table, as for `read_private_table`.
+        requests: The statistics and their budgets, all with the same relation and person.
+        booking: The ledger and the report for the owner.
+        header: Whether a file has a header. None: decided from its first row.
+        write_content: Function that writes the releases as JSON text, which the ledger keeps.
+
+    Returns:
+        The releases, and what the ledger says. None without a ledger.
+
+    Raises:
+        InvalidRequest: An option or the data are wrong, or the ledger has too little budget left.
+    """
+    noises = [request.choose_noise() for request in requests]
+    releases = [_plan(*pair) for pair in zip(requests, noises, strict=True)]
+    ledger = booking.open_ledger(requests[0].statistic, create=False)
+    if booking.dry_run:
+        return releases, describe_unused_ledger(ledger, booking)
+    with _reporting_private_errors(booking):
+        table = read_private_table(data, header=header)
+        answers = []
+        for request, noise in zip(requests, noises, strict=True):
+            grid = noise.grid if isinstance(noise, PairNoise) else None
+            answers.append(compute_answer(request.statistic, table, grid))
+    source = Source()
+    published = [
+        _draw(release, request, noise, answer, source)
+        for release, request, noise, answer in zip(releases, requests, noises, answers, strict=True)
+    ]
+    epsilon = sum((request.epsilon for request in requests), ZERO)
+    delta = sum((request.delta for request in requests), ZERO)
+    status = book_release(booking, published, PrivacyBudget(epsilon, delta), write_content)
+    facts = []
+    for release, answer in zip(published, answers, strict=True):
+        facts.append({"statistic": release.statistic.describe(), **_list_private_facts(answer)})
+    booking.write_owner_report({"statistics": facts})
+    return published, status
+
+
+def _plan(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
+    """Return a release without a value."""
+    notes: tuple[str, ...] = ()
+    if request.statistic.kind != HISTOGRAM and request.statistic.cell_columns:
+        notes = (_GROUPS_NOTE,)
+    return Release(
+        request.statistic,
+        request.epsilon,
+        request.delta,
+        noise.text,
+        noise.rmse,
+        noise.width,
+        noise.advantage,
+        noise.certificate,
+        usual=list_usual_errors(request),
+        notes=notes,
+    )
+
+
+def _draw(
+    release: Release, request: ReleaseRequest, noise: ReleaseNoise, answer: Answer, source: Source
+) -> Release:
+    """Return a release with its value."""
+    published = noise.publish(answer, source)
+    usual = list_usual_errors(request, published.estimate)
+    return replace(release, published=published, rmse=published.rmse, usual=usual)
+
+
+def list_usual_errors(
+    request: ReleaseRequest, estimate: tuple[int, Fraction] | None = None
+) -> tuple[UsualNoise, ...]:
+    """List the errors of Laplace and Gaussian noise that is calibrated the usual way.
+
+    Args:
+        request: The statistic and its budget.
+        estimate: For a mean with private n, the estimated n and relative mean. None before the
+            release: the expected number of rows and the worst mean, or no errors.
+    """
+    statistic = request.statistic
+    options: dict[str, Any] = {}
+    if statistic.kind in (SUM, MEAN):
+        options = {"low": statistic.low, "high": statistic.high}
+    if statistic.is_public_mean:
+        options["public_rows"] = statistic.public_rows
+    if statistic.is_pair:
+        if estimate is None and request.expected_rows is None:
+            return ()
+        rows, share = estimate or (request.expected_rows, ZERO)
+        options |= {"expected_rows": rows, "relative_mean": share}
+    if statistic.kind == HISTOGRAM:
+        options["one_row_per_bin"] = statistic.one_row_per_bin
+    person = statistic.person
+    usual = list_usual_noise(statistic.kind, person, request.epsilon, request.delta, **options)
+    return tuple(usual)
+
+
+def _list_private_facts(answer: Answer) -> dict[str, Any]:
+    """Return the true value and the numbers of rows, for the owner of the data."""
+    values: list[Any] = [float(value) for value in answer.values]
+    if answer.pairs:
+        values = [[*pair] for pair in answer.pairs]
+    return {"true values": values, **answer.facts}
+
+
+@contextmanager
+def _reporting_private_errors(booking: Booking) -> Iterator[None]:
+    """Write the place of a wrong private cell to the report for the owner, not to the error."""
+    try:
+        yield
+    except PrivateCellError as error:
+        booking.write_owner_report({"error": str(error), "place": error.detail})
+        hint = "--owner-report FILE writes the place to a private file."
+        if booking.owner_report is not None:
+            hint = f"The place is in {booking.owner_report.name}."
+        raise PrivateCellError(f"{error} {hint}", error.detail) from None
