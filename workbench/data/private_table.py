@@ -265,6 +265,9 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
     title = Path(path).name
     try:
         rows, lines = read_rows(path, "data")
+    except InvalidRequest as error:
+        # The separator is wrong, or the file cannot be read.
+        raise InvalidRequest(str(error).replace("input must be", "data must be")) from None
     except CorruptFile as error:
         raise PrivateCellError(
             "data must be a CSV file in UTF-8 with commas between the cells, without line breaks "

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
@@ -56,7 +56,8 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 Interval = tuple[float, float]
 _MAX_AUDITED_WEIGHTS = 200  # The guess of an attacker is computed exactly up to this size of a law.
-_MAX_EXACT_WIDTH = 20_000  # Up to this width, the width of an interval is found exactly.
+_MAX_EXACT_PERIODS = 1000  # Up to this many periods of the noise, a width is found exactly.
+_MAX_DRAWN_PERIODS = 1 << 17  # A draw takes this many steps on average, which take seconds.
 _MAX_PAIR_NORM = 2000  # A pair of sums moves by at most this many steps, so its proof stays short.
 _MAX_PAIR_STEPS = 1000  # A grid for a mean has at most this many steps.
 _STEP_MANTISSAS = (1, 2, 5)  # Steps of a grid are these numbers times powers of 10, if possible.
@@ -145,7 +146,7 @@ class NumberNoise(ReleaseNoise):
         mechanism: Any = self.certificate.mechanism
         if isinstance(mechanism, AdditiveRealNoise):
             return bound_real_width(mechanism)
-        return float(bound_width(mechanism.noise))
+        return float(bound_width(mechanism.noise)[0])
 
     @property
     def advantage(self) -> Fraction:
@@ -288,6 +289,7 @@ def choose_noise(
     if statistic.kind == HISTOGRAM:
         query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
         candidate = find_best_candidate(query, epsilon, delta)
+        _refuse_wide_noise(candidate.mechanism.noise, epsilon)
         text = f"{candidate.name} noise on every bin, the best certified candidate"
         return NumberNoise(candidate.certificate, text, low=ZERO)
     if statistic.is_pair:
@@ -310,6 +312,8 @@ def choose_noise(
     certificate = design.certificate
     if certificate is None:
         raise InvalidRequest("epsilon must be a budget for which noise can be certified.")
+    mechanism: Any = certificate.mechanism
+    _refuse_wide_noise(mechanism.noise, epsilon)
     place = "integers" if statistic.kind == COUNT else "reals"
     text = (
         f"the noise on the {place} of least expected {loss} loss, "
@@ -327,20 +331,22 @@ def choose_noise(
     return NumberNoise(certificate, text, low=low, high=high)
 
 
-def choose_grid(statistic: Statistic) -> ValueGrid:
+def choose_grid(statistic: Statistic, epsilon: Fraction) -> ValueGrid:
     """Choose the grid of the values of a mean with private n.
 
     The finest grid is taken whose step is 1, 2 or 5 times a power of 10, divides hi - lo, and has
-    at most 1000 steps. The proof of a longer pair takes long.
+    at most 1000 steps. The proof of a longer pair takes long, and so does a draw at a small ε.
 
     Args:
         statistic: A mean with private n.
+        epsilon: ε > 0.
     """
     length = statistic.high - statistic.low
     moved_rows = statistic.person.rows
     if statistic.person.neighbours == REPLACE:
         moved_rows *= 2
-    max_steps = max(1, min(_MAX_PAIR_STEPS, _MAX_PAIR_NORM // moved_rows))
+    drawable_norm = int(_MAX_DRAWN_PERIODS * epsilon) // 2
+    max_steps = max(1, min(_MAX_PAIR_STEPS, min(_MAX_PAIR_NORM, drawable_norm) // moved_rows))
     if statistic.person.neighbours == REPLACE:
         # The number of shift vectors is limited, too.
         max_steps = min(max_steps, max(1, 20_000 // (moved_rows * (moved_rows + 2))))
@@ -357,8 +363,10 @@ def _choose_pair_noise(
     statistic: Statistic, epsilon: Fraction, expected_rows: int | None
 ) -> PairNoise:
     """Choose the noise of a mean with private n."""
-    grid = choose_grid(statistic)
+    grid = choose_grid(statistic, epsilon)
     certificate = certify_pair(grid, statistic.person, epsilon)
+    mechanism: Any = certificate.mechanism
+    _refuse_wide_noise(mechanism.noise, epsilon)
     text = (
         "geometric noise on the sums of x - low and high - x, whose quotient is the mean; "
         f"values are rounded to multiples of {float(grid.step):g}"
@@ -366,23 +374,27 @@ def _choose_pair_noise(
     return PairNoise(certificate, text, grid, expected_rows)
 
 
-def bound_width(noise: IntegerLaw) -> int:
-    """Bound the least w with P(|η| <= w) >= 95 %. The bound is exact unless the noise is very wide.
+def bound_width(noise: IntegerLaw) -> tuple[int, bool]:
+    """Bound the least w with P(|η| <= w) >= 95 %.
 
     Args:
         noise: The law of η.
+
+    Returns:
+        The bound, and whether it is the least w. It is at most about two periods larger for very
+        wide noise, whose exact probabilities have too many digits.
     """
+    last = max(abs(noise.first), abs(noise.last))
     if not noise.ratio:
-        return find_noise_width(noise)
-    coverage = compute_coverage(noise, max(abs(noise.first), abs(noise.last)))
-    tail = float(1 - coverage)
-    # Every period beyond the weights has `ratio` times the mass of the one before.
-    log_ratio = math.log(noise.ratio)
-    periods = max(0.0, math.log(float(1 - COVERAGE) / tail) / log_ratio) if tail > 0 else 0.0
-    reach = max(abs(noise.first), abs(noise.last)) + noise.period * math.ceil(periods + 1)
-    if reach <= _MAX_EXACT_WIDTH:
-        return find_noise_width(noise)
-    return reach
+        return find_noise_width(noise), True
+    tail = float(1 - compute_coverage(noise, last))
+    periods = 0
+    if tail > 1 - COVERAGE:
+        # Every period beyond the weights has `ratio` times the mass of the one before.
+        periods = math.ceil(math.log(float(1 - COVERAGE) / tail) / math.log(noise.ratio))
+    if periods <= _MAX_EXACT_PERIODS:
+        return find_noise_width(noise), True
+    return last + noise.period * (periods + 1), False
 
 
 def bound_real_width(mechanism: AdditiveRealNoise) -> float:
@@ -395,12 +407,20 @@ def bound_real_width(mechanism: AdditiveRealNoise) -> float:
         mechanism: The noise.
     """
     law = mechanism.noise
-    cell = bound_width(law)
+    cell, is_exact = bound_width(law)
     share = Fraction(1)
-    if cell:
+    if cell and is_exact:
         inner = compute_coverage(law, cell - 1)
         outer = compute_coverage(law, cell)
-        if outer > inner:
-            share = min(Fraction(1), max(ZERO, (COVERAGE - inner) / (outer - inner)))
+        share = (COVERAGE - inner) / (outer - inner)
     width = (cell - Fraction(1, 2) + share) * mechanism.width + mechanism.question.grid / 2
     return float(np.nextafter(float(width), math.inf))
+
+
+def _refuse_wide_noise(noise: IntegerLaw, epsilon: Fraction) -> None:
+    """Raise InvalidRequest for noise that takes too long to draw."""
+    periods = 1 / (1 - float(noise.ratio)) if noise.ratio < 1 else math.inf
+    if periods > _MAX_DRAWN_PERIODS:
+        least = float(epsilon) * periods / _MAX_DRAWN_PERIODS
+        rule = f"at least {least:.2g} for this statistic, as its noise is too wide to be drawn"
+        must("epsilon", rule, f"{float(epsilon):g}")

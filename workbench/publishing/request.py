@@ -26,7 +26,8 @@ from workbench.publishing.statistic import COUNT, HISTOGRAM, MEAN, SUM, CellColu
 from workbench.questions.joint_query import ADD_REMOVE, MAX_ROWS, NEIGHBOURS, REPLACE
 
 LOSSES = ("squared", "absolute")
-_EPSILON_RANGE = (1e-6, 100.0)  # ε of --max-rmse is searched in this range.
+_MIN_EPSILON = 0.01  # The least ε of --max-rmse. Smaller ones hardly differ for a user.
+_MAX_EPSILON = 100.0  # The largest ε of --max-rmse. Larger ones protect nobody.
 _EPSILON_DIGITS = 4  # It is rounded up to this many significant digits.
 
 
@@ -322,16 +323,15 @@ def find_least_epsilon(request: ReleaseRequest, max_rmse: float) -> Fraction:
         assert error is not None
         return error
 
-    low = math.log(_EPSILON_RANGE[0])
-    high = math.log(_EPSILON_RANGE[1])
-    if measure_error(_EPSILON_RANGE[0]) <= max_rmse:
-        return Fraction(f"{_EPSILON_RANGE[0]:g}")
+    if measure_error(_MIN_EPSILON) <= max_rmse:
+        return Fraction(f"{_MIN_EPSILON:g}")
     # Noise at a large ε takes long to certify, so the upper end is found by doubling.
     end = 1.0
     while measure_error(end) > max_rmse:
         end *= 2
-        if end > _EPSILON_RANGE[1]:
-            must("max_rmse", "an error that epsilon <= 100 allows", max_rmse)
+        if end > _MAX_EPSILON:
+            must("max_rmse", f"an error that epsilon <= {_MAX_EPSILON:g} allows", max_rmse)
+    low = math.log(_MIN_EPSILON)
     high = math.log(end)
     while high - low > 10 ** (-_EPSILON_DIGITS - 1):
         middle = (low + high) / 2

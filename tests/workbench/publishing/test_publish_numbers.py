@@ -8,6 +8,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -118,3 +119,48 @@ def test_a_release_is_json_without_private_numbers() -> None:
     record = json.loads(release.to_json())
     assert record["statistic"] == "count where smoker=yes"
     assert "rows that count" not in release.to_json()
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.3", "2"])
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_noise_on_the_reals_is_within_the_interval_in_95_of_100_cases(
+    epsilon: str, loss: str
+) -> None:
+    """The width is compared with 8,000 draws, whose share has a standard deviation of .0025."""
+    release = wb.publish.sum(
+        "no.csv", "age", range="0..1", epsilon=epsilon, loss=loss, dry_run=True
+    )
+    draws = wb.sample(release.certificate, 8_000, answer=0, insecure_seed=1)
+    assert np.mean(np.abs(draws) <= release.width) == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e-6"])
+def test_noise_that_is_too_wide_to_be_drawn_is_refused(epsilon: str) -> None:
+    with pytest.raises(InvalidRequest, match="too wide to be drawn"):
+        wb.publish.count("no.csv", epsilon=epsilon, dry_run=True)
+
+
+def test_a_table_without_rows_has_a_mean_in_the_range() -> None:
+    release = wb.publish.mean({"age": []}, "age", range="18..95", epsilon=1)
+    assert 18 <= release.value <= 95
+
+
+def test_groups_have_a_mean_each() -> None:
+    release = wb.publish.mean(
+        PEOPLE, "age", range="0..100", by="smoker", values="yes,no", epsilon=NO_NOISE
+    )
+    assert [release.value["yes"], release.value["no"]] == pytest.approx([30, 64.5], abs=1)
+
+
+def test_groups_with_several_rows_of_a_person_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="by must be used with one row of a person"):
+        wb.publish.mean(
+            PEOPLE,
+            "age",
+            range="0..100",
+            by="smoker",
+            values="yes,no",
+            epsilon=1,
+            person="patient",
+            rows_per_person=2,
+        )
