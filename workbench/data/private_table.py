@@ -89,7 +89,9 @@ def is_missing_cell(cell: Any) -> bool:
     """
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return True
-    return isinstance(cell, (float, Decimal, np.floating)) and bool(cell != cell)
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    return isinstance(cell, (float, np.floating)) and bool(cell != cell)
 
 
 @dataclass(frozen=True)

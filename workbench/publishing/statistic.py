@@ -88,6 +88,11 @@ class Statistic:
             must("rows", rule, f"{self.public_rows} with neighbours {self.person.neighbours}")
         if self.public_rows is not None and self.kind in (SUM, HISTOGRAM):
             must("rows", f"left out for a {self.kind}", self.public_rows)
+        if is_fixed_mean and not self.person.fixes_count and not self.cell_columns:
+            raise InvalidRequest(
+                f"rows must be left out, as {self.person.describe_change()}. The mean is then "
+                f"published with a private number of rows. Got {self.public_rows}."
+            )
         if is_fixed_mean and self.cell_columns:
             must("rows", "left out for a mean of groups", self.public_rows)
         is_grouped = self.kind in (SUM, MEAN) and bool(self.cell_columns)

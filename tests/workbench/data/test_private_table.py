@@ -1,0 +1,201 @@
+"""Test the reading of private tables: spellings, missing cells, and errors that show no cell."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.data.private_table import (
+    PrivateCellError,
+    PrivateTable,
+    make_category_key,
+    read_private_table,
+)
+from workbench.data.table_cells import UNLISTED, read_bin_list, read_conditions, read_values
+from workbench.errors import InvalidRequest
+
+SECRET = "secretvalue"
+
+
+def read_csv(folder: Path, text: str, **options: Any) -> PrivateTable:
+    """Read a table from the text of a file."""
+    path = folder / "people.csv"
+    path.write_bytes(text.encode())
+    return read_private_table(path, **options)
+
+
+def count_matches(table: Any, condition: str) -> int:
+    """Count the rows that satisfy a condition."""
+    (read,) = read_conditions(condition)
+    return sum(read.list_matches(read_private_table(table)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffage,smoker\n1,yes\n",
+        "age,smoker\r\n1,yes\r\n",
+        'age,smoker\n"1","yes"\n',
+        "age , smoker\n 1 ,yes \n",
+        "age,smoker\n1,yes\n\n\n",
+    ],
+    ids=["bom", "crlf", "quotes", "blanks", "blank lines at the end"],
+)
+def test_spellings_of_a_file_give_the_same_cells(text: str, tmp_path: Path) -> None:
+    table = read_csv(tmp_path, text)
+    assert table.select_column("age", "column").list_numbers() == [1]
+    assert table.select_column("smoker", "column").list_categories() == ["yes"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"age,smoker\n1,{SECRET}\n2\n",
+        f'age,smoker\n1,{SECRET}"x\n',
+        f"age,smoker\n1,{SECRET}\n\n2,no\n",
+        f"age,smoker\n1,{SECRET}\0\n",
+        f'age,smoker\n1,"{SECRET}\n2,no"\n',
+        f"age\n{SECRET}\n\n{SECRET}\n",
+    ],
+    ids=["ragged", "quote", "blank line", "zero byte", "line break", "blank line of one column"],
+)
+def test_a_damaged_file_is_refused_without_its_cells(text: str, tmp_path: Path) -> None:
+    with pytest.raises(PrivateCellError) as caught:
+        read_csv(tmp_path, text)
+    assert SECRET not in str(caught.value)
+    assert "line 2" not in str(caught.value)
+    assert caught.value.detail
+
+
+def test_semicolons_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="separated by semicolons"):
+        read_csv(tmp_path, "age;smoker\n1,5;yes\n")
+
+
+def test_a_first_row_of_numbers_is_refused_unless_it_is_said_to_be_data(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="--no-header") as caught:
+        read_csv(tmp_path, "4711,2\n3,4\n")
+    assert "4711" not in str(caught.value)
+    assert read_csv(tmp_path, "1,2\n3,4\n", header=False).row_count == 2
+
+
+def test_a_table_may_have_no_rows(tmp_path: Path) -> None:
+    assert read_csv(tmp_path, "age,smoker\n").row_count == 0
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path: Path) -> None:
+    table = read_csv(tmp_path, "age,age\n1,2\n")
+    with pytest.raises(InvalidRequest, match="column must be 1 or 2"):
+        table.select_column("age", "column")
+    assert table.select_column("2", "column").list_numbers() == [2]
+
+
+def test_an_unknown_column_gets_a_proposal_and_no_list(tmp_path: Path) -> None:
+    table = read_csv(tmp_path, f"Age,{SECRET}\n1,2\n")
+    with pytest.raises(InvalidRequest, match="such as Age") as caught:
+        table.select_column("age", "column")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["inf", "1,234", "12 kg", "1/2", "1e9999999", "1_000", SECRET])
+def test_a_cell_that_is_no_number_is_refused_without_showing_it(cell: str) -> None:
+    column = read_private_table({"age": ["1", cell]}).select_column("age", "column")
+    with pytest.raises(PrivateCellError, match="column age") as caught:
+        column.list_numbers()
+    assert cell not in str(caught.value)
+    assert "row 2" not in str(caught.value)
+    assert "row 2" in caught.value.detail
+
+
+@pytest.mark.parametrize("cell", ["", " ", "NA", "nan", None, float("nan"), pd.NA, pd.NaT])
+def test_missing_cells(cell: object) -> None:
+    column = read_private_table({"age": [cell]}).select_column("age", "column")
+    assert column.list_numbers() == [None]
+    assert column.list_categories() == [None]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (pd.Series([1, 2], index=[0, 0]), [1, 2]),
+        (pd.array([1, None], dtype="Int64"), [1, None]),
+        (pd.Categorical([1, 2]), [1, 2]),
+        (np.array([0.5, np.nan]), [Fraction(1, 2), None]),
+        (np.array([0.1], dtype="f4"), [Fraction(1, 10)]),
+        (np.ma.array([1, 2], mask=[False, True]), [1, None]),
+        ([Decimal("1.5"), Decimal("sNaN")], [Fraction(3, 2), None]),
+        (["1e400"], [10**400]),
+    ],
+    ids=["index", "Int64", "categorical", "float", "float32", "masked", "decimal", "large"],
+)
+def test_containers_of_numbers(cells: Any, numbers: list[Fraction | None]) -> None:
+    column = read_private_table({"age": cells}).select_column("age", "column")
+    assert column.list_numbers() == numbers
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("yes", " YES ", True),
+        ("2020", 2020.0, True),
+        ("2020.0", "2020", True),
+        ("01", "1", False),
+        ("true", True, True),
+        ("ﬁn", "fin", True),
+        ("yes", "yess", False),
+    ],
+)
+def test_spellings_of_a_category(first: object, second: object, is_same: bool) -> None:
+    assert (make_category_key(first) == make_category_key(second)) is is_same
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("smoker=yes", 2),
+        ("smoker==YES", 2),
+        ("smoker!=yes", 1),
+        ("age>=30", 2),
+        ("age < 30", 1),
+        ("age=30", 1),
+    ],
+)
+def test_a_missing_cell_satisfies_no_condition(condition: str, count: int) -> None:
+    table = {"smoker": ["yes", " Yes", "no", None], "age": [20, None, "30", 40.0]}
+    assert count_matches(table, condition) == count
+
+
+@pytest.mark.parametrize("condition", ["smoker", "=yes", "smoker=", "age>old", 3])
+def test_a_text_that_is_no_condition_is_refused(condition: object) -> None:
+    with pytest.raises(InvalidRequest, match="where"):
+        read_conditions([condition])
+
+
+@pytest.mark.parametrize("values", ["a,A ", "a,,b", "", [], "2020,2020.0"])
+def test_values_that_are_blank_or_equal_are_refused(values: object) -> None:
+    with pytest.raises(InvalidRequest, match="values must be"):
+        read_values(values)
+
+
+@pytest.mark.parametrize("bins", ["0..10:3", "10..0:1", "0..10", "5", "3,2", "0..1e9:1", "a,b"])
+def test_bins_that_do_not_fit_are_refused(bins: str) -> None:
+    with pytest.raises(InvalidRequest, match="bins"):
+        read_bin_list(bins)
+
+
+def test_a_bin_has_its_lower_edge_and_the_last_one_both() -> None:
+    cells = read_bin_list("0..10:5")
+    column = read_private_table([0, 4.999, 5, 10, 10.001, -1]).select_column(None, "column")
+    assert cells.locate_rows(column) == [0, 0, 1, 1, UNLISTED, UNLISTED]
+
+
+def test_unlisted_values_are_counted_as_other_if_it_is_listed() -> None:
+    column = read_private_table(["a", "x", "Other", None]).select_column(None, "column")
+    assert read_values("a,other").locate_rows(column) == [0, 1, 1, None]
+    assert read_bin_list("0..10:5,other").other == 2
