@@ -27,7 +27,14 @@ from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.release_noise import PairNoise, ReleaseNoise
 from workbench.publishing.request import ReleaseRequest
 from workbench.publishing.statistic import HISTOGRAM, MEAN, SUM, Answer, compute_answer
-from workbench.publishing.usual_noise import UsualNoise, list_usual_noise
+from workbench.publishing.usual_noise import (
+    PublishedVector,
+    UsualNoise,
+    list_usual_noise,
+    measure_histogram,
+    measure_number,
+    measure_sum_and_count,
+)
 
 _GROUPS_NOTE = (
     "The row of a person is in one group, so all groups together cost what one group costs."
@@ -120,22 +127,29 @@ def list_usual_errors(
         estimate: For a mean with private n, the estimated n and relative mean. None before the
             release: the expected number of rows and the worst mean, or no errors.
     """
+    vector = _measure_vector(request, estimate)
+    if vector is None:
+        return ()
+    return tuple(list_usual_noise(vector, request.epsilon, request.delta))
+
+
+def _measure_vector(
+    request: ReleaseRequest, estimate: tuple[int, Fraction] | None
+) -> PublishedVector | None:
+    """Measure how far one person moves what is published. None if its error is not known."""
     statistic = request.statistic
-    options: dict[str, Any] = {}
-    if statistic.kind in (SUM, MEAN):
-        options = {"low": statistic.low, "high": statistic.high}
-    if statistic.is_public_mean:
-        options["public_rows"] = statistic.public_rows
-    if statistic.is_pair:
-        if estimate is None and request.expected_rows is None:
-            return ()
-        rows, share = estimate or (request.expected_rows, ZERO)
-        options |= {"expected_rows": rows, "relative_mean": share}
-    if statistic.kind == HISTOGRAM:
-        options["one_row_per_bin"] = statistic.one_row_per_bin
     person = statistic.person
-    usual = list_usual_noise(statistic.kind, person, request.epsilon, request.delta, **options)
-    return tuple(usual)
+    if statistic.is_pair:
+        if estimate is None and request.expected_rows is not None:
+            estimate = (request.expected_rows, ZERO)
+        if estimate is None:
+            return None
+        return measure_sum_and_count(person, statistic.low, statistic.high, *estimate)
+    if statistic.kind == HISTOGRAM:
+        return measure_histogram(person, one_row_per_bin=statistic.one_row_per_bin)
+    low, high = (statistic.low, statistic.high) if statistic.kind in (SUM, MEAN) else (None, None)
+    public_rows = statistic.public_rows if statistic.is_public_mean else None
+    return measure_number(statistic.kind, person, low, high, public_rows)
 
 
 def _list_private_facts(answer: Answer) -> dict[str, Any]:

@@ -92,9 +92,9 @@ def test_the_sum_of_a_person_who_keeps_one_row_moves_by_267() -> None:
 @pytest.mark.parametrize("option", ["rows_per_person", "bins_per_person"])
 def test_every_move_of_a_histogram_is_a_shift_vector(option: str, neighbours: str) -> None:
     options: dict[str, Any] = {option: 2, "neighbours": neighbours}
-    statistic = StatisticOptions(column="age", bins="0,15,50,100,other", person="id", **options).read(
-        "histogram"
-    )
+    statistic = StatisticOptions(
+        column="age", bins="0,15,50,100,other", person="id", **options
+    ).read("histogram")
     query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
     moves = set()
     for answer, other in list_pairs(compute_answers(statistic), neighbours):
