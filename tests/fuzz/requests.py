@@ -17,6 +17,8 @@ from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, 
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
 from workbench.privacy.certificate_file import check
 from workbench.privacy.loading import read_mechanism_file
+from workbench.privacy.privacy_budget import PrivacyBudget
+from workbench.privacy.release_ledger import LedgerEntry
 from workbench.questions.labels import Labels
 from workbench.sweeps.specification import read_spec
 
@@ -61,6 +63,12 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("check certificate.json", {}),
     ("sample certificate.json", {"--count": "3", "--answer": "1"}),
     ("sample matrix.csv", {"--count": "2", "--answer": "0", "--insecure-seed": "1"}),
+    ("sample certificate.json", {"--answer": "1", "--ledger": "o.ledger", "--neighbours": "replace", "--total": "9",
+                                 "--total-delta": "0.5"}),
+    ("sample certificate.json", {"--answer": "1", "--ledger": "releases.ledger", "--neighbours": "replace",
+                                 "--count": "2", "--accounting": "basic"}),
+    ("publish ledger releases.ledger", {}),
+    ("publish again releases.ledger 1", {}),
     ("compose certificate.json", {"--times": "3", "--delta": "1e-6", "--interval": "1e-3"}),
     ("compose matrix.csv", {"--times": "2", "--epsilon": "1", "--interval": "1e-3"}),
     ("privatise labels column.csv", {"--column": "1", "--epsilon": "9", "--out": "o.csv", "--loss": "absolute"}),
@@ -183,6 +191,7 @@ WORDS = [
     "column.csv",
     "spec.toml",
     "ledger.sqlite",
+    "releases.ledger",
     "stream.bits",
     "new.png",
     "no/new.json",
@@ -281,6 +290,7 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "specification": (read_spec, "spec.toml"),
     "stream": (lambda path: read_stream(load_bytes(path), KEY), "stream.bits"),
     "ledger": (lambda path: _read_ledger(path), "ledger.sqlite"),
+    "releases": (lambda path: wb.ReleaseLedger.open(path).to_dict(), "releases.ledger"),
 }
 
 
@@ -309,5 +319,8 @@ def write_files(folder: Path) -> None:
 
     wb.save(LAW, folder / "mechanism.json")
     wb.sweep(folder / "spec.toml", folder / "ledger.sqlite", jobs=1)
+    ledger = wb.ReleaseLedger.create(folder / "releases.ledger", wb.LedgerTerms())
+    budget = PrivacyBudget(Fraction(1))
+    ledger.book(LedgerEntry("count", "", "pure", budget, budget, "", value=b"3\n"))
     (folder / "folder").mkdir()
     (folder / "l").mkdir()

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import emit_json, err, make_note
+from workbench.cli.console import emit_json, err
 from workbench.cli.output_paths import check_outputs
 from workbench.cli.privatise import warn_of_readers
 from workbench.data.parameter_grid import read_integers
@@ -98,7 +98,7 @@ def sample_file(
         notes += booking_notes
         entries |= booking_entries
     for note in notes:
-        err.print(make_note(note), soft_wrap=True)
+        err.print(f"note: {note}", soft_wrap=True)
     if json:
         draws = list_with_integers(values)
         secure = insecure_seed is None

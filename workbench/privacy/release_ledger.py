@@ -680,7 +680,7 @@ def _connect_database(path: Path) -> Iterator[sqlite3.Connection]:
 
     Errors of SQLite become InvalidRequest or CorruptFile.
     """
-    uri = f"file:{quote(str(path.absolute()))}?mode=rw"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
     try:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)

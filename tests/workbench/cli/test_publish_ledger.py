@@ -226,3 +226,12 @@ def test_a_notebook_shows_the_rest_of_a_ledger(ledger):
     assert dict(ledger.facts())["left"] == "epsilon = 1.5, delta = 0.1"
     assert "epsilon = 1.5, delta = 0.1" in ledger._repr_html_()
     assert "epsilon = 1.5, delta = 0.1" in str(ledger)
+
+
+def test_a_ledger_whose_name_is_no_text_books_releases(tmp_path: Path):
+    """A name of a file may have bytes that are not UTF-8."""
+    path = tmp_path / "\udcff#?%41"
+    ledger = wb.ReleaseLedger.create(path, wb.LedgerTerms())
+    ledger.book(make_entry("count", "1", b"{}"))
+    assert path.is_file()
+    assert len(wb.ReleaseLedger.open(path).releases) == 1
