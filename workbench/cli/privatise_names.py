@@ -224,9 +224,11 @@ def _make_row_cost(contents: FileContents) -> RowCost:
     else:
         is_local = channel.neighbours is not None and not any_two.is_within(budget)
         any_two = any_two.round_up_epsilon()
+    # A notion without ε, whose exact ε is unbounded, has no budget in ε.
+    has_budget = budget is not None or any_two.epsilon is not None
     return RowCost(
         budget,
-        any_two,
+        any_two if has_budget else None,
         is_local,
         domain=f"the {len(channel.rows)} inputs",
         notion=claim.notion.name if claim else "none",

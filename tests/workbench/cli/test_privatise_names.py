@@ -131,3 +131,17 @@ def test_options_of_a_range_are_refused(folder: Path, certificates: Path, capsys
     code, _, err = privatise(capsys, certificates / "names.json", "--clip")
     assert code == 2
     assert "clip must be left out" in err
+
+
+def test_a_notion_without_epsilon_has_the_exact_epsilon_between_any_two_names(
+    folder: Path, capsys: Any
+) -> None:
+    names = wb.FiniteQuery(NAMES, neighbours="all")
+    design = wb.design(names, loss="error-rate", notion="zcdp", rho="0.5")
+    design.save(folder / "zcdp.json")
+    assert privatise(capsys, folder / "zcdp.json")[0] == 0
+    report = json.loads(Path("o.csv.json").read_text())
+    epsilon = report["budget_between_any_two_values"]["epsilon"]
+    exact_epsilon = wb.audit(design.mechanism).pure_epsilon
+    assert exact_epsilon <= epsilon < exact_epsilon * (1 + 1e-5)
+    assert report["budget_of_a_row"] is None
