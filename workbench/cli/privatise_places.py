@@ -55,6 +55,7 @@ def privatise_places(
     import numpy as np
 
     from workbench.data.csv_column import read_two_names
+    from workbench.data.places import refuse_degrees
     from workbench.data.projection import Projection
     from workbench.exact.numbers import to_jsonable
     from workbench.exact.sampler import Sampler
@@ -70,6 +71,8 @@ def privatise_places(
     projection = Projection.from_dict(certificate.record.get("projection"))
     names = _select_columns(plane_names, x, y, is_projected=projection is not None)
     file_columns = run.read(names)
+    if projection is None:
+        refuse_degrees([column.name for column in file_columns.private], "columns")
     numbers = [column.numbers() for column in file_columns.private]
     positions = np.column_stack(numbers)
     if projection is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -10,15 +11,20 @@ from workbench.errors import must
 from workbench.exact.numbers import Rationals, read_number, read_number_where
 
 NORMS = ("L1", "L2", "Linf")
+# Names of columns that are in degrees, in lower case.
+_DEGREE_NAMES = ("lon", "lng", "long", "longitude", "lat", "latitude")
 _MAX_PLACES = 4_000  # More places are refused.
 
 
-def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
+def read_places(
+    path: Any, name: str, *, in_degrees: bool = False
+) -> tuple[list[Rationals], list[Fraction] | None] | None:
     """Read a CSV file of rows "x,y" or "x,y,weight", with or without a header.
 
     Args:
         path: Path of the file.
         name: Name of the option in errors.
+        in_degrees: Whether columns may be named as longitudes and latitudes.
 
     Returns:
         (points, weights). The weights are None for a file of two columns. The result is None if the
@@ -33,6 +39,8 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
         return None
     if len(rows) > _MAX_PLACES:
         must("places", f"at most {_MAX_PLACES}", len(rows))
+    if not in_degrees:
+        refuse_degrees(read_table(path, name, keep_header=True)[0], "places")
     if len({len(row) for row in rows}) != 1:
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     numbers = []
@@ -43,6 +51,25 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     if len(rows[0]) == 3:
         weights = [row[2] for row in numbers]
     return points, weights
+
+
+def refuse_degrees(names: Iterable[str], option: str) -> None:
+    """Raise InvalidRequest if columns are named as longitudes or latitudes, which are in degrees.
+
+    Distances of degrees would have no meaning: a degree to the east is shorter than one to the
+    north.
+
+    Args:
+        names: Names of columns of coordinates on a plane.
+        option: Name of the option in errors.
+    """
+    degrees = [name for name in names if name.strip().lower() in _DEGREE_NAMES]
+    if degrees:
+        rule = (
+            "coordinates on a plane, or longitudes and latitudes that --x and --y of `design "
+            "channel` and `privatise places` name"
+        )
+        must(option, rule, f"the columns {', '.join(degrees)}")
 
 
 def read_norm(text: str) -> str:

@@ -69,12 +69,15 @@ def list_entries(value: Any, name: str) -> list[Any]:
     return read_list(value, name, "a list", column=True)
 
 
-def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
+def read_entries(
+    value: Any, name: str, *, in_degrees: bool = False
+) -> tuple[list[Any], list[Fraction] | None]:
     """List the objects from which points are read, and the weights of places.
 
     Args:
         value: A form that `read_points` accepts, or a CSV file of rows "x,y" or "x,y,weight".
         name: Name of the option in errors.
+        in_degrees: Whether columns of a file may be named as longitudes and latitudes.
 
     Returns:
         The objects, and the weights of places. The weights are None without such a column.
@@ -85,7 +88,7 @@ def read_entries(value: Any, name: str) -> tuple[list[Any], list[Fraction] | Non
     is_file = _read_range(value) is None and names_file(value)
     places = None
     if is_file:
-        places = read_places(value, name)
+        places = read_places(value, name, in_degrees=in_degrees)
     if places is None:
         return list_entries(value, name), None
     points, weights = places

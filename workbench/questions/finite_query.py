@@ -102,7 +102,8 @@ class FiniteQuery(OneLine):
         directed: bool = False,
         projection: Projection | None = None,
     ) -> None:
-        entries, weights = read_entries(inputs, "inputs")
+        in_degrees = projection is not None
+        entries, weights = read_entries(inputs, "inputs", in_degrees=in_degrees)
         values = read_point_entries(entries, "inputs")
         if projection is not None:
             values = _project(values, projection, "inputs")
@@ -111,7 +112,8 @@ class FiniteQuery(OneLine):
         is_free = isinstance(outputs, str) and outputs == FREE
         output_values = values
         if outputs is not None and not is_free:
-            output_values = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
+            output_entries = read_entries(outputs, "outputs", in_degrees=in_degrees)[0]
+            output_values = read_point_entries(output_entries, "outputs")
             if projection is not None:
                 output_values = _project(output_values, projection, "outputs")
         # The neighbours of places are found with `is_planar`, which needs inputs and outputs.

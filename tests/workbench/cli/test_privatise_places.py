@@ -205,3 +205,20 @@ def test_an_incomplete_projection_is_refused(
     code, _, err = run(capsys, ["design", "channel", *arguments])
     assert code == 2
     assert message in err
+
+
+def test_degrees_are_not_taken_for_coordinates_of_a_plane(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The places of the plane are in metres, so degrees would all be moved to one place."""
+    assert run(capsys, DESIGN)[0] == 0
+    Path("trips.csv").write_text("Longitude,Latitude\n13.38,52.50\n")
+    code, _, err = run(capsys, make_publish_command("Longitude,Latitude"))
+    assert code == 2
+    assert "columns must be coordinates on a plane" in err
+    assert not Path("p.csv").exists()
+    Path("city.csv").write_text(DEGREES)
+    code, _, err = run(capsys, DESIGN)
+    assert code == 2
+    assert "places must be coordinates on a plane" in err
+    assert "--x and --y" in err

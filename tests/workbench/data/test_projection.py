@@ -105,3 +105,13 @@ def test_a_question_in_degrees_needs_neighbours_of_a_norm() -> None:
     assert query.inputs[0] == BERLIN.project(points[0])
     with pytest.raises(wb.InvalidRequest, match="neighbours"):
         wb.FiniteQuery(points, neighbours=[points], projection=BERLIN)
+
+
+def test_a_question_reads_files_in_degrees_with_a_projection_only(tmp_path: Path) -> None:
+    path = tmp_path / "city.csv"
+    path.write_text("lon,lat,weight\n13.4,52.5,3\n13.5,52.5,1\n")
+    query = wb.FiniteQuery(path, path, neighbours="all L2", projection=BERLIN)
+    assert query.outputs == query.inputs
+    assert query.prior == (Fraction(3, 4), Fraction(1, 4))
+    with pytest.raises(wb.InvalidRequest, match="coordinates on a plane"):
+        wb.FiniteQuery(path, neighbours="all L2")
