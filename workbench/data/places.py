@@ -39,8 +39,11 @@ def read_places(
         return None
     if len(rows) > _MAX_PLACES:
         must("places", f"at most {_MAX_PLACES}", len(rows))
+    first_row = read_table(path, name, keep_header=True)[0]
     if not in_degrees:
-        refuse_degrees(read_table(path, name, keep_header=True)[0], "places")
+        refuse_degrees(first_row, "places")
+    elif first_row[0].lower() in _DEGREE_NAMES and first_row[0].lower().startswith("lat"):
+        must("places", "a longitude before its latitude", f"the first column {first_row[0]}")
     if len({len(row) for row in rows}) != 1:
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     numbers = []

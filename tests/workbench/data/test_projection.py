@@ -115,3 +115,6 @@ def test_a_question_reads_files_in_degrees_with_a_projection_only(tmp_path: Path
     assert query.prior == (Fraction(3, 4), Fraction(1, 4))
     with pytest.raises(wb.InvalidRequest, match="coordinates on a plane"):
         wb.FiniteQuery(path, neighbours="all L2")
+    path.write_text("lat,lon\n52.5,13.4\n52.5,13.5\n")
+    with pytest.raises(wb.InvalidRequest, match="a longitude before its latitude"):
+        wb.FiniteQuery(path, neighbours="all L2", projection=BERLIN)
