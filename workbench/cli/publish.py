@@ -147,8 +147,10 @@ def _list_values(release: Release) -> Record:
 
 def _list_parts(release: Release) -> Iterable[Any]:
     """Return what is printed."""
+    facts = release.facts()
     parts: list[Any] = []
     if release.rows:
-        heads = ("cell", "value", "95 % interval")
-        parts.append(make_table("", heads, release.rows))
-    return [*parts, make_facts_grid(release.facts()), *map(make_note, release.notes)]
+        # The first fact names the statistic, which is then the title of the table.
+        (_, title), *facts = facts
+        parts.append(make_table(title, ("cell", "value", "95 % interval"), release.rows))
+    return [*parts, make_facts_grid(facts), *map(make_note, release.notes)]

@@ -26,7 +26,7 @@ from workbench.publishing.booking import Booking, book_release, describe_unused_
 from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.release_noise import PairNoise, ReleaseNoise
 from workbench.publishing.request import ReleaseRequest
-from workbench.publishing.statistic import HISTOGRAM, MEAN, SUM, Answer, compute_answer
+from workbench.publishing.statistic import COUNT, HISTOGRAM, Answer, Statistic, compute_answer
 from workbench.publishing.usual_noise import (
     PublishedVector,
     UsualNoise,
@@ -127,29 +127,32 @@ def list_usual_errors(
         estimate: For a mean with private n, the estimated n and relative mean. None before the
             release: the expected number of rows and the worst mean, or no errors.
     """
-    vector = _measure_vector(request, estimate)
+    statistic = request.statistic
+    vector = _measure_vector(statistic, request.expected_rows, estimate)
     if vector is None:
         return ()
     return tuple(list_usual_noise(vector, request.epsilon, request.delta))
 
 
 def _measure_vector(
-    request: ReleaseRequest, estimate: tuple[int, Fraction] | None
+    statistic: Statistic, expected_rows: int | None, estimate: tuple[int, Fraction] | None
 ) -> PublishedVector | None:
-    """Measure how far one person moves what is published. None if its error is not known."""
-    statistic = request.statistic
+    """Measure how far one person moves the vector that is usually published, None if unknown."""
     person = statistic.person
-    if statistic.is_pair:
-        if estimate is None and request.expected_rows is not None:
-            estimate = (request.expected_rows, ZERO)
-        if estimate is None:
-            return None
-        return measure_sum_and_count(person, statistic.low, statistic.high, *estimate)
     if statistic.kind == HISTOGRAM:
         return measure_histogram(person, one_row_per_bin=statistic.one_row_per_bin)
-    low, high = (statistic.low, statistic.high) if statistic.kind in (SUM, MEAN) else (None, None)
-    public_rows = statistic.public_rows if statistic.is_public_mean else None
-    return measure_number(statistic.kind, person, low, high, public_rows)
+    if statistic.kind == COUNT:
+        return measure_number(COUNT, person)
+    low = statistic.low
+    high = statistic.high
+    if not statistic.is_pair:
+        return measure_number(statistic.kind, person, low, high, statistic.public_rows)
+    if estimate is not None:
+        rows, share = estimate
+        return measure_sum_and_count(person, low, high, rows, share)
+    if expected_rows is not None:
+        return measure_sum_and_count(person, low, high, expected_rows, ZERO)
+    return None
 
 
 def _list_private_facts(answer: Answer) -> dict[str, Any]:

@@ -164,3 +164,18 @@ def test_groups_with_several_rows_of_a_person_are_refused() -> None:
             person="patient",
             rows_per_person=2,
         )
+
+
+def test_the_usual_noise_has_the_error_of_laplace() -> None:
+    """Source: Dwork et al. 2006. The standard deviation of Laplace noise at ε = 1/2 is 2 √2."""
+    release = wb.publish.count("no.csv", epsilon="0.5", dry_run=True)
+    (laplace,) = release.usual
+    assert (laplace.name, laplace.rmse) == ("Laplace", pytest.approx(8**0.5))
+
+
+def test_the_usual_mean_with_private_n_has_twice_the_variance() -> None:
+    """The usual sum and count have the L1 norm 2, the pair of sums has 1."""
+    values = [18, 95] * 1000
+    release = wb.publish.mean(values, range="18..95", epsilon=1)
+    (laplace,) = release.usual
+    assert laplace.rmse / release.rmse == pytest.approx(2**0.5, rel=0.01)
