@@ -3,6 +3,7 @@
 #   make test         install the rest, then lint, types and the fast tests
 # Others: make test-all (the slow tests, which make test leaves out: browser, clusters, whole
 # tables), make install (what reproduce needs), make docs (the site, into docs/_build/html),
+# make notebooks (.ipynb files beside docs/notebooks/*.md),
 # make bench (ratios measured in one run), make fuzz (minutes of random files),
 # make full (reproduce with what takes longer), make check-release (wheel and sdist in empty
 # environments), make test-unpinned (make test without pinned versions), make clean.
@@ -17,10 +18,10 @@ SOURCES_OF_VERSIONS := pyproject.toml workbench/io/tested_versions.txt
 INSTALL := $(PYTHON) tools/install.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev reproduce full test test-all test-unpinned lint types pytest fuzz check-release bench docs clean
+.PHONY: help install install-dev reproduce full test test-all test-unpinned lint types pytest fuzz check-release bench docs notebooks clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -9
 
 install: $(READY)
 
@@ -80,9 +81,13 @@ $(VENV)/.docs: $(READY_DEV)
 	@touch $@
 
 docs: $(VENV)/.docs
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+	@$(BIN)/sphinx-build --fresh-env --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
 	@$(BIN)/pytest --numprocesses=0 tests/docs/test_site.py
 	@echo "Open docs/_build/html/index.html"
+
+notebooks: $(VENV)/.docs
+	@$(BIN)/jupytext --quiet --from md:myst --to ipynb docs/notebooks/*.md
+	@echo "Run $(BIN)/jupyter lab docs/notebooks"
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -27,8 +27,16 @@ project = "dp-workbench"
 author = "The dp-workbench authors"
 release = version = workbench.__version__
 html_title = f"dp-workbench {release}"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "mathml", "docstrings", "records"]
-exclude_patterns = ["_build", "paper", "figures"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "mathml",
+    "docstrings",
+    "records",
+]
+# `make notebooks` writes the .ipynb files beside the pages, which are the sources of the site.
+exclude_patterns = ["_build", "paper", "figures", "notebooks/*.ipynb"]
 
 html_theme = "furo"
 html_static_path = ["_static"]
@@ -36,12 +44,19 @@ html_css_files = ["site.css"]
 html_show_copyright = False
 html_copy_source = False
 html_show_sourcelink = False
+copybutton_exclude = ".linenos, .gp, .go"  # A copy has neither prompts nor printed output.
 html_math_renderer = "mathml"  # MathML needs neither a script nor a font from another site.
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-# A link "gallery:" leads to the page of all results, which docs/_ext/records.py copies.
-myst_url_schemes = {"http": None, "https": None, "gallery": "gallery.html"}
+# docs/_ext/records.py writes the targets of links "gallery:" (the page of all results) and
+# "notebook:" (an .ipynb file beside the page).
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "gallery": "gallery.html",
+    "notebook": "{{path}}",
+}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 120  # Seconds for each cell.

@@ -4,8 +4,10 @@
     {options} FAMILY     the table of the options of a family
     {errata} PAPER       the errata of a paper, each with its check
     {claims} PAPER       the judged claims of a paper
+    {thumbnails}         a small picture of every figure in results/, which opens the figure
 
-The gallery of results (results/index.html) is copied to the site as gallery.html.
+The gallery of results (results/index.html) is copied to the site as gallery.html, and the figures
+to the folder results of the site. The page of a notebook gets a link to its .ipynb file.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import jupytext
+import matplotlib.image
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -33,6 +37,12 @@ _OPTION_COLUMN_WIDTHS = (18, 14, 12, 56)
 
 # The relative widths of the columns of the table of claims.
 _CLAIM_COLUMN_WIDTHS = (36, 44, 10, 10)
+
+_THUMBNAIL_SCALE = 0.4  # A figure is 1400 pixels wide or less, so a thumbnail has up to 560 pixels.
+
+# The sentence at the top of a notebook, and the link to it that its page on the site adds.
+_NOTEBOOK_SENTENCE = "in JupyterLab.\n"
+_NOTEBOOK_LINK = "in JupyterLab. Or download [`{name}.ipynb`](notebook:{name}.ipynb).\n"
 
 # A link from a page to the gallery in results/, with or without an anchor.
 _GALLERY_LINK = re.compile(r"\]\((?:\.\./)+results/(?:README\.md|index\.html)(?:#[^)]*)?\)")
@@ -136,26 +146,86 @@ class Claims(SphinxDirective):
         return [make_table(heads, rows, _CLAIM_COLUMN_WIDTHS)]
 
 
+class Thumbnails(SphinxDirective):
+    """The directive {thumbnails}: a small picture of every figure in results/."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return links with pictures. `_copy_results` writes the files that they name."""
+        cards = ""
+        for path in _list_figures():
+            self.env.note_dependency(str(path))
+            title = html.escape(_read_figure_title(path))
+            name = path.relative_to(RESULTS.parent).as_posix()
+            cards += (
+                f'<a href="{name}"><img loading="lazy" src="{_name_thumbnail(name)}" alt="">'
+                f"<span>{title}</span></a>"
+            )
+        return [nodes.raw("", f'<div class="thumbnails">{cards}</div>', format="html")]
+
+
+def _list_figures() -> list[Path]:
+    """Return the figures of all results, sorted by folder."""
+    return sorted(RESULTS.glob("*/*.png"))
+
+
+def _read_figure_title(path: Path) -> str:
+    """Return the title of a figure, which is in the record beside it, after the name of its folder.
+
+    A figure without a record is titled by the name of its file.
+    """
+    record_path = path.with_suffix(".json")
+    title = path.stem.replace("_", " ")
+    if record_path.exists():
+        title = json.loads(record_path.read_text("utf-8")).get("title", title)
+    return f"{path.parent.name}: {title}"
+
+
+def _name_thumbnail(name: str) -> str:
+    """Return the address of the thumbnail of a figure, for example "results/dql/small-fig2.png"."""
+    folder, _, file_name = name.rpartition("/")
+    return f"{folder}/small-{file_name}"
+
+
 def _replace_outside_links(app: Sphinx, name: str, source: list[str]) -> None:
     """Replace links to files outside docs/ by links to pages of the site.
+
+    The page of a notebook also gets a link to the file that `_copy_results` writes.
 
     source: a list with the text of the page, which is changed in place.
     """
     text = _GALLERY_LINK.sub("](gallery:)", source[0])
-    source[0] = text.replace("](../CONTRIBUTING.md)", "](contributing.md)")
+    text = text.replace("](../CONTRIBUTING.md)", "](contributing.md)")
+    if name.startswith("notebooks/"):
+        link = _NOTEBOOK_LINK.format(name=Path(name).name)
+        text = text.replace(_NOTEBOOK_SENTENCE, link, 1)
+    source[0] = text
 
 
-def _copy_gallery(app: Sphinx, error: Exception | None) -> None:
-    """Copy the gallery of results beside the pages, unless the build failed."""
-    if error is None:
-        shutil.copyfile(RESULTS / "index.html", Path(app.outdir) / "gallery.html")
+def _copy_results(app: Sphinx, error: Exception | None) -> None:
+    """Write the gallery, the figures and the notebooks of the site, unless the build failed."""
+    if error is not None:
+        return
+    site = Path(app.outdir)
+    shutil.copyfile(RESULTS / "index.html", site / "gallery.html")
+    for path in sorted(Path(app.srcdir, "notebooks").glob("*.md")):
+        notebook = jupytext.read(path, fmt="md:myst")
+        jupytext.write(notebook, site / "notebooks" / f"{path.stem}.ipynb")
+    for path in _list_figures():
+        name = path.relative_to(RESULTS.parent).as_posix()
+        copy = site / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        matplotlib.image.thumbnail(
+            str(path), str(site / _name_thumbnail(name)), scale=_THUMBNAIL_SCALE
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directives, the links and the copy of the gallery. Sphinx calls this."""
+    """Register the directives, the links and the copies of results. Sphinx calls this."""
     app.add_directive("options", Options)
     app.add_directive("errata", Errata)
     app.add_directive("claims", Claims)
+    app.add_directive("thumbnails", Thumbnails)
     app.connect("source-read", _replace_outside_links)
-    app.connect("build-finished", _copy_gallery)
+    app.connect("build-finished", _copy_results)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -136,6 +136,32 @@ def test_help_ends_with_the_commands_of_the_cheat_sheet() -> None:
     assert len(commands) == 20
 
 
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "notebooks").glob("*.md")), ids=lambda page: page.stem
+)
+def test_a_notebook_says_how_to_run_it(page: Path) -> None:
+    # The words after the title. `make notebooks` writes this file.
+    introduction = page.read_text("utf-8").split("\n\n")[2]
+    file = f"docs/notebooks/{page.stem}.ipynb"
+    assert (
+        introduction
+        == f"To run this notebook, run `make notebooks` and open `{file}` in JupyterLab."
+    )
+    assert f"notebooks/{page.stem}\n" in (DOCS / "index.md").read_text("utf-8")
+
+
+def test_the_page_of_citations_names_every_title_of_the_citation_file() -> None:
+    page = " ".join((DOCS / "citing.md").read_text("utf-8").split())
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    titles = re.findall(r'title: "(.+)"$', citation, re.MULTILINE)
+    assert len(titles) == 6
+    for title in titles:
+        assert f"{{{title}}}" in page
+    version = re.search(r"^version: (.+)$", citation, re.MULTILINE)
+    assert version
+    assert f"version = {{{version.group(1)}}}" in page
+
+
 def test_the_readme_has_at_most_80_lines() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 80
 

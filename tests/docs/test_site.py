@@ -7,6 +7,7 @@ tested.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -116,3 +117,32 @@ def test_formulas_are_mathml_without_a_script(site: Path) -> None:
     text = (site / "families" / "noise.html").read_text("utf-8")
     assert "<math " in text
     assert not re.search(r"<script[^>]*mathjax", text, re.IGNORECASE)
+
+
+def test_every_notebook_can_be_downloaded(site: Path) -> None:
+    sources = sorted((SITE.parents[1] / "notebooks").glob("*.md"))
+    assert len(sources) > 10
+    for source in sources:
+        page = (site / "notebooks" / f"{source.stem}.html").read_text("utf-8")
+        assert re.search(rf'href="{source.stem}\.ipynb"', page), source
+        notebook = json.loads((site / "notebooks" / f"{source.stem}.ipynb").read_text("utf-8"))
+        cells = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        # Cells may begin with options such as ":tags: [hide-output]".
+        pattern = r"^```\{code-cell\}\n(?::[\w-]+:[^\n]*\n)*(.*?)^```$"
+        code = re.findall(pattern, source.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+        assert ["".join(cell).strip() for cell in cells] == [cell.strip() for cell in code]
+
+
+def test_the_gallery_shows_and_opens_every_figure(site: Path) -> None:
+    text = (site / "results.html").read_text("utf-8")
+    results = SITE.parents[2] / "results"
+    for figure in sorted(results.glob("*/*.png")):
+        name = f"results/{figure.parent.name}/{figure.name}"
+        thumbnail = f"results/{figure.parent.name}/small-{figure.name}"
+        assert f'<a href="{name}"><img loading="lazy" src="{thumbnail}"' in text
+        assert (site / thumbnail).stat().st_size < (site / name).stat().st_size
+
+
+def test_every_page_with_code_loads_the_copy_buttons(site: Path) -> None:
+    for name in ("index.html", "faq.html", "notebooks/channel.html"):
+        assert "copybutton.js" in (site / name).read_text("utf-8")
