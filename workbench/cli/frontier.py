@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,7 @@ def frontier_command(kind: Family) -> Examples | None:
         _check_out(out)
         result = run_with_progress(lambda report: frontiers.run_frontier_plan(plan, report, jobs))
         pages = [path for path in (out, html) if path and is_page(path)]
+        earlier_files = _list_earlier_files(out)
         files = _write_files(result, out, pages, column_names)
         if plot and files:
             result.plot(plot, width=width)
@@ -98,7 +100,10 @@ def frontier_command(kind: Family) -> Examples | None:
             place = f"{len(result)} rows are in {files[0]}"
         return Report(
             lambda: entries | {"rows": result.to_dict()["rows"]},
-            _list_frontier_parts(result, files, column_names),
+            chain(
+                _list_frontier_parts(result, files, column_names),
+                _describe_earlier_files(out, earlier_files, files),
+            ),
             result.describe_interruption(f"tasks are finished; {place}."),
         )
 
@@ -114,6 +119,34 @@ def _refuse_overwritten_inputs(inputs: Inputs, out: Path) -> None:
         paths += out.glob(f"*.{ending}")
     for path in paths:
         require_distinct_files(inputs, {"out": path})
+
+
+def _list_earlier_files(out: Path) -> list[Path]:
+    """Return the table and the plots of an earlier frontier in a folder, or none."""
+    table = out / "frontier.csv"
+    if not table.exists():
+        return []
+    pictures = [path for ending in PICTURE_FORMATS for path in sorted(out.glob(f"*.{ending}"))]
+    return [table, *pictures]
+
+
+def _describe_earlier_files(
+    out: Path, earlier_files: Sequence[Path], files: Sequence[Path]
+) -> Iterator[str]:
+    """Yield a sentence if files of an earlier frontier were replaced or remain.
+
+    Args:
+        out: The folder.
+        earlier_files: Files that were in the folder before.
+        files: Files that are written now.
+    """
+    if not earlier_files or not files:
+        return
+    sentence = f"The folder {out} contained an earlier frontier, which is replaced."
+    remaining_plots = sorted({path.stem for path in earlier_files if path not in files})
+    if remaining_plots:
+        sentence += f" These plots in it are not of this frontier: {', '.join(remaining_plots)}."
+    yield sentence
 
 
 def _check_out(out: Path) -> None:

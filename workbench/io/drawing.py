@@ -24,7 +24,7 @@ and, for all panels or in an entry of `panels`,
     scales                 {x or y = "log"}: logarithmic with plain numbers;
                            {x or y = [first, last]}: logarithmic between these numbers, with a
                            separate 0
-    ticks, plain           {x or y = column}: ticks at its values;
+    ticks, plain           {x or y = column}: ticks at its values, at most 17;
                            {x or y = [numbers]}: plain ticks at those in range
     series                 see below, each with its own `where`; other keys are Matplotlib's
 
@@ -131,6 +131,7 @@ _SERIES_KEYS = {
     "at",
     "printed",
 }
+_MAX_TICKS = 17  # Labels of more ticks at the values of a column overlap.
 _COLOUR_MAP_STEPS = 10  # A colour map is divided into this many colours.
 _MIN_COLOURED_MASS = 1e-6  # A smaller positive probability gets the colour of this probability.
 
@@ -243,7 +244,9 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
             properties[name] = [table.eval(str(limit)) for limit in limits]
     axis.set(**properties)
     for name, column in spec.get("ticks", {}).items():
-        axis.set(**{f"{name}ticks": np.unique(table[column])})
+        places = np.unique(table[column])
+        # Of many places, every second or third has a tick, so that the labels do not overlap.
+        axis.set(**{f"{name}ticks": places[:: -(-len(places) // _MAX_TICKS)]})
     if "names" in spec:
         row_numbers = range(len(table))
         names = [_fill_template(spec["names"], table, values, row) for row in row_numbers]

@@ -69,6 +69,8 @@ PART_LOSSES: dict[str, Callable[[int, int], int]] = {
     "circular-squared": lambda part, size: min(part, size - part) ** 2,
 }
 
+_MARGINAL_DECIMALS = 12  # Marginals that agree to this many decimals are drawn as one.
+
 _FORM = RecordForm(
     "The noise", {"kind": "noise"}, sizes=INTEGERS, shifts=make_list_entry(INTEGERS), directed=FLAG
 )
@@ -352,13 +354,11 @@ class AdditiveNoise(ShownMechanism):
         """Return the PMF as bars, as a heat map for two factors, or the marginals of more."""
         sizes = self.question.sizes
         if len(sizes) > 2:
-            series = [
-                make_series(
-                    f"coordinate {axis + 1}", "filled", axis, range(size), self.marginal(axis)
-                )
-                for axis, size in enumerate(sizes)
-            ]
+            series = self._list_marginal_series()
             x_label = "noise of a coordinate"
+            if len(series) == 1:
+                # A figure with one series has no legend.
+                x_label = "noise of each coordinate, equal for all coordinates"
             return make_line_figure(MARGINALS_TITLE, x_label, "probability", series)
         if len(sizes) == 2:
             return make_heat_figure(
@@ -376,6 +376,20 @@ class AdditiveNoise(ShownMechanism):
             values=self.pmf,
             min_visible_share=-1.0,
         )
+
+    def _list_marginal_series(self) -> list[FigureData]:
+        """Return a series for each marginal. Equal marginals hide each other and are one series."""
+        axes_by_marginal: dict[tuple[float, ...], list[int]] = {}
+        for axis in range(len(self.question.sizes)):
+            marginal = tuple(self.marginal(axis).round(_MARGINAL_DECIMALS).tolist())
+            axes_by_marginal.setdefault(marginal, []).append(axis)
+        series = []
+        for colour, axes in enumerate(axes_by_marginal.values()):
+            noun = "coordinate" if len(axes) == 1 else "coordinates"
+            name = f"{noun} {', '.join(str(axis + 1) for axis in axes)}"
+            masses = self.marginal(axes[0])
+            series.append(make_series(name, "filled", colour, range(masses.size), masses))
+        return series
 
     # Numbers.
 

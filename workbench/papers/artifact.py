@@ -46,7 +46,7 @@ import numpy as np
 import pandas as pd
 
 from workbench import __version__
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record, Values
 from workbench.io.drawing import Drawing, read_toml_resource
 from workbench.io.figures import WIDTH_INCHES, render_figure
@@ -422,6 +422,9 @@ def compute_declared_table(
 
     Returns:
         The rows of all parts, with the columns of the entry.
+
+    Raises:
+        InvalidRequest: The changed parameters leave no row.
     """
     entry = read_declaration(paper)[name]
     parameter_values = {**entry.get("parameters", {}), **(changes or {})}
@@ -446,6 +449,9 @@ def compute_declared_table(
 
     table = pd.concat(tables, ignore_index=True).reindex(columns=entry.get("columns"))
     if changes:
+        if table.empty:
+            texts = [f"{key} = {format_parameter(value)}" for key, value in changes.items()]
+            must("set", f"parameters for which {name} has a row", ", ".join(texts))
         return table
     printed_columns = {}
     for column, place in entry.get("printed_columns", {}).items():

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _MECHANISM_PANEL_INCHES = 1.05
 _LOSS_PANELS_INCHES = 2.2  # All panels together.
 _MIN_LOSS_PANEL_INCHES = 1.5
+_MIN_LABEL_INCHES = 2.5  # The label of the colour bar of a lower figure is broken into two lines.
 
 # The font size of the ticks in points. It is smaller where there is one panel for each mechanism.
 _TICK_SIZE = 8
@@ -97,6 +98,8 @@ def _draw_heat_maps(table: pd.DataFrame) -> Figure:
         axis.set_title(f"{loss} loss")
     if image:
         label = "excess over the optimum in %, at most"
+        if figure.get_figheight() < _MIN_LABEL_INCHES:
+            label = label.replace(" in %", "\nin %")
         if not table["most_percent"].notna().all():
             label += "\n?: no optimum is proven"
         add_percent_colour_bar(image, axes, label)

@@ -396,7 +396,13 @@ def _list_legend_entries(
         label = "steps (PDP): the last value, which still holds"
         entries.append({"drawstyle": "steps-post", "label": label})
     if y_quantity.column == "objective" and has_open_gap(points):
-        entries.append({**_BAND, "y": ["bound", "objective"], "label": "band: [bound, objective]"})
+        entries.append(
+            {
+                **_BAND,
+                "y": ["bound", "objective"],
+                "label": "shaded: proven lower bound to loss found",
+            }
+        )
     columns = {
         "x": x_quantity.column,
         "y": y_quantity.column,

@@ -416,6 +416,23 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     assert {row["curve"] for row in answer["rows"]} == {"point", "piece", "level", "baseline"}
 
 
+def test_the_command_says_that_it_replaces_an_earlier_frontier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = []
+    for delta in ("0,0.1", "0"):
+        command = f"frontier noise --epsilon 1,2 --delta {delta} --no-baselines"
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--out", str(tmp_path)])
+        outputs.append(" ".join(capsys.readouterr().out.split()))
+    assert "contained an earlier frontier" not in outputs[0]
+    assert (
+        "contained an earlier frontier, which is replaced. These plots in it are not of this"
+        in (outputs[1])
+    )
+    assert outputs[1].endswith("frontier: error_delta, error_epsilon_delta.")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "word"),
     [
@@ -513,10 +530,19 @@ def test_laplace_rows_fit_their_bits_or_are_unreachable() -> None:
         wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6
     )
     assert list_drawable_plots(result, table) == {
+        "baselines",
         "decoder_epsilon",
         "error_epsilon",
         "level_curves",
     }
+
+
+def test_published_mechanisms_are_drawn_beside_the_quantized_laplace_mechanism() -> None:
+    result = wb.frontier("laplace", epsilon="0.5,1", bits="6", ell="none")
+    figure = result.plot(which="baselines")
+    labels = {text.get_text() for text in figure.legends[0].get_texts()}
+    # The decoder has no guarantee under dithering without local noise.
+    assert labels == {"DQL", "quantized Laplace", "Laplace, any real output"}
 
 
 def test_points_of_a_frontier_are_the_designs_at_their_budgets() -> None:

@@ -19,7 +19,17 @@ def test_loss_against_runs():
     assert {row["curve"] for row in found} == {"point", "baseline"}
     assert [row.get("bound") is None for row in found if row["curve"] == "point"] == [False, True]
     assert "loss_runs" in found.plots
-    assert isinstance(found.plot(which="loss_runs"), Figure)
+    figure = found.plot(which="loss_runs")
+    assert isinstance(figure, Figure)
+    # No lower bound is proven for several runs, so the noise is not called optimal.
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["best noise found", "geometric", "discrete Gaussian"]
+
+
+def test_noise_for_one_run_is_called_optimal():
+    found = wb.frontier("noise", epsilon="1,2", baselines=False)
+    (line,) = found.plot(which="error_epsilon").axes[0].get_lines()
+    assert line.get_label() == "optimal noise"
 
 
 @pytest.mark.parametrize("runs", ["1.5", "0", "1,5000"])

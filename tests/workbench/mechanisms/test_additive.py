@@ -113,6 +113,14 @@ def test_losses_of_a_wrong_shape_or_value_are_refused() -> None:
             noise.expected_loss(loss)
 
 
+def test_equal_marginals_are_drawn_as_one_series() -> None:
+    question = ModuloNoise(sizes="2x2x2", max_shift="1 L1")
+    # The noise is symmetric in the first two coordinates alone.
+    noise = AdditiveNoise(question, [8, 1, 2, 1, 2, 1, 2, 1])
+    names = [series["name"] for series in noise.drawing()["series"]]
+    assert names == ["coordinates 1, 2", "coordinate 3"]
+
+
 def test_broken_files_are_refused() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     content = noise.to_dict()

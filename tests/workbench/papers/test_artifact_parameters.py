@@ -7,13 +7,14 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import workbench as wb
 from workbench.cli.commands import app
 from workbench.papers import load_paper
-from workbench.papers.artifact import read_declaration
+from workbench.papers.artifact import compute_declared_table, read_declaration
 from workbench.papers.parameters import Parameter, fill_parameters, read_parameters
 from workbench.papers.reproduce import list_artifacts, reproduce
 
@@ -152,6 +153,13 @@ def test_the_command_writes_a_png_with_the_requested_resolution(tmp_path: Path) 
     assert record["comparisons"] == []
     header = (tmp_path / "modulo-noise/fig2.png").read_bytes()[:24]
     assert int.from_bytes(header[16:20], "big") == 165  # 3.3 inches wide
+
+
+def test_parameters_that_leave_an_empty_table_are_refused() -> None:
+    # One record leaves no budget for the bins, so `measure_budget_splits` returns no row.
+    functions = {"measure_budget_splits": lambda **arguments: pd.DataFrame()}
+    with pytest.raises(wb.InvalidRequest, match=r"splits has a row. Got record_counts = 1\."):
+        compute_declared_table("label_dp", "splits", functions, changes={"record_counts": [1]})
 
 
 @pytest.mark.parametrize("dpi", [0, 19, 2401, 1.5, True])

@@ -105,6 +105,14 @@ def test_panels_of_a_grid_have_as_many_rows_as_needed() -> None:
     assert [axis.axison for axis in axes] == [True] * 4 + [False] * 2
 
 
+@pytest.mark.parametrize(("count", "tick_count"), [(17, 17), (18, 9), (65, 17)])
+def test_ticks_at_the_values_of_a_column_do_not_crowd(count: int, tick_count: int) -> None:
+    table = pd.DataFrame({"x": range(count), "y": range(count)})
+    panel = {"series": [{"x": "x", "y": "y"}], "ticks": {"x": "x"}}
+    figure = draw_declared_figure(Drawing({"panels": [panel]}, template_values=None), table)
+    assert len(figure.axes[0].get_xticks()) == tick_count
+
+
 def test_a_text_at_no_number_is_left_out() -> None:
     series = [{"kind": "text", "x": "x", "y": "y.where(k == 1)", "text": "{k}"}]
     (axis,) = draw_declared_figure(Drawing({"series": series}), TABLE).axes

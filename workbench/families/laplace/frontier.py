@@ -30,13 +30,27 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import compute_levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM_DATA, mean_bits
 from workbench.pipeline.frontier_plan import Plan, Plots, Row
-from workbench.pipeline.frontier_plots import Quantity, draw_panels, make_value_series
+from workbench.pipeline.frontier_plots import (
+    Quantity,
+    Series,
+    add_baseline_series,
+    draw_panels,
+    make_value_series,
+)
 from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _MAX_PLOTTED_EPSILON = 1e4  # Points with a larger decoder ε are not plotted.
+
+# The legend, colour and line style of every mechanism in the plot "baselines". Dithering without
+# local noise is not drawn, because the decoder has no guarantee.
+_SERIES = {
+    "DQL": Series("DQL", 0),
+    "quantized Laplace": Series("quantized Laplace", colour=1, dash="--"),
+    "Laplace": Series("Laplace, any real output", colour=7, dash=":"),
+}
 
 
 def plan_laplace_frontier(question: Any, values: Values) -> Plan:
@@ -118,6 +132,9 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
     """Return the functions that draw the plots of a frontier, by name."""
     points = table[table["curve"] == "point"]
     levels = table[table["curve"] == "level"]
+    compared = table[table["curve"].isin(("point", "baseline"))]
+    if "decoder_epsilon" in compared:
+        compared = compared[compared["decoder_epsilon"].fillna(0) < _MAX_PLOTTED_EPSILON]
     bit_series = make_value_series(points.get("bits", ()), "{:g} bits", max_count=7)
     ell_series = make_value_series(levels.get("ell", ()), "ℓ = {:g}", max_count=7)
     ends = ""
@@ -142,6 +159,15 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
             bit_series,
             f"{title}:\nerror against the decoder's ε",
             by="bits",
+        ),
+        "baselines": partial(
+            draw_panels,
+            compared,
+            Quantity("decoder_epsilon", "ε of the decoder", True),
+            Quantity("objective", "mean squared error", True),
+            add_baseline_series(_SERIES, compared),
+            f"{title}:\nerror against the decoder's ε, with published mechanisms of the same bits",
+            panel=Quantity("bits", "mean length of {:g} bits"),
         ),
         "level_curves": partial(
             draw_panels,
