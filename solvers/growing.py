@@ -37,6 +37,9 @@ _DEVEX_EDGE_WEIGHTS = 1
 # HiGHS may fail at its tolerance, for example by calling a bounded program unbounded. The solve is
 # then repeated with these coarser tolerances.
 _COARSE_TOLERANCES = (1e-9, 1e-8)
+# Values of HiGHS's simplex_scale_strategy: chosen by HiGHS, and by the largest entries.
+_DEFAULT_SCALING = 2
+_LARGEST_ENTRY_SCALING = 4
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,13 @@ class GrowingProgram(RestatedProgram):
             self._h.run()
             status = self._h.getModelStatus()
         self._set_tolerance(self._tolerance)
+        if status not in (statuses.kOptimal, statuses.kTimeLimit):
+            # Nearly parallel rows may need other scales.
+            self._h.clearSolver()
+            self._h.setOptionValue("simplex_scale_strategy", _LARGEST_ENTRY_SCALING)
+            self._h.run()
+            status = self._h.getModelStatus()
+            self._h.setOptionValue("simplex_scale_strategy", _DEFAULT_SCALING)
         if status != statuses.kOptimal:
             raise SolverError(
                 f"highs ended a growing program with {self._h.modelStatusToString(status)!r}."

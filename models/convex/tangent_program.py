@@ -27,6 +27,11 @@ it is 0. HiGHS continues with its dual simplex method: the new column has cost 0
 stay feasible. Some notions amount to infinitely many bounds. For these a function finds the bounds
 that a solution breaks (`FindBrokenBounds`), and they are added.
 
+If these are hockey sticks, a law needs hundreds of levels, and the t of all levels would be most of
+the program. A stick is then stated for single events S, sets of outcomes, which needs no t:
+
+    Σ_{o in S} (P_o - m Q_o) <= limit,        S = {o: P_o > m Q_o} at the laws that break it
+
 The vertices of the relaxation exceed the bounds by a large amount. Therefore, if laws that are even
 (uniform) on their outcomes satisfy the program, in-out separation is used (Ben-Ameur and Neto
 2007). An inner point is within all bounds. The segment from it to each optimum of the relaxation is
@@ -34,8 +39,8 @@ followed, and tangents are added where the segment leaves a bound. The answer is
 segments within all bounds that has the smallest loss. If all bounds are smooth, an interior-point
 method finds the first inner point and its tangents (`workbench.models.convex.interior`).
 
-Invariant. `_start_even` reads positions among the entries as column numbers, so it needs
-`Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`.
+Invariant. `_start_even` and `_add_event` read positions among the entries as column numbers, so
+they need `Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`.
 """
 
 from __future__ import annotations
@@ -86,8 +91,12 @@ class TangentLimits:
         min_ratio_mass: smaller masses count as this where a ratio of masses is limited.
         segment_halvings: number of bisection steps that find where a segment leaves a bound.
         inner_step_share: share of the feasible part of a segment by which the inner point follows.
+        inner_step_share_with_events: the same share, if rows state hockey sticks for events.
         max_exit_bounds: largest number of bounds of a comparison that gain tangents on one segment,
             in the order in which the segment leaves them.
+        min_event_excess: an event gains a row if the last optimum exceeds the limit of the row by
+            more than this, which is above the tolerance of HiGHS. Other rows would be nearly
+            parallel to a row of the program, and HiGHS finds no optimum with many of them.
         min_exit_share: the same share as `min_gap_share`, for tangents where a segment leaves a
             bound.
         closed_gap: the method ends at this gap between the best value and the proven bound,
@@ -109,7 +118,9 @@ class TangentLimits:
     min_ratio_mass: float = 1e-9
     segment_halvings: int = 40
     inner_step_share: float = 0.5
+    inner_step_share_with_events: float = 0.8
     max_exit_bounds: int = 3
+    min_event_excess: float = 2e-10
     min_exit_share: float = 1e-3
     closed_gap: float = 1e-10
     idle_rounds: int = 8
@@ -130,7 +141,8 @@ class Comparisons:
 
     Attributes:
         entries: nonnegative matrix, shape (entries, columns). It is the identity, unless
-            `has_similar_comparisons`; `TangentProgram._start_even` relies on this.
+            `has_similar_comparisons`; `_start_even` and `_add_event` of `TangentProgram` rely on
+            this.
         first: positions of P among the entries, shape (comparisons, outcomes), or (outcomes,) if P
             is the same in all comparisons.
         second: positions of Q among the entries, shape (comparisons, outcomes).
@@ -443,6 +455,8 @@ class TangentProgram:
         else:
             self.master = RestatedProgram(base, solver, options)
         self._batch = RowBatch(self.master)
+        # (comparison, outcomes as bytes, level) of the rows that state a hockey stick for an event.
+        self._events: set[tuple[int, bytes, float]] = set()
         self.solver = solver
         self.options = options or Options()
         self.bounds: list[StatedBound] = []
@@ -646,6 +660,7 @@ class TangentProgram:
 
         The inner point follows the segment. Returns whether tangents were added.
         """
+        assert self.even_columns is not None
         inner_laws = self.comparisons.laws_at(self.inner_columns)
         outer_laws = self.comparisons.laws_at(self.x)
         shares = _find_feasible_shares(self.bounds, inner_laws, outer_laws)
@@ -653,7 +668,10 @@ class TangentProgram:
             if find_broken is None:
                 break
             bound_count = len(self.bounds)
-            laws = _interpolate_laws(inner_laws, outer_laws, shares.min(initial=1.0))
+            exit_shares = shares.min(axis=0, keepdims=True, initial=1.0).T
+            if not self._events:
+                exit_shares = exit_shares.min(axis=0)
+            laws = _interpolate_laws(inner_laws, outer_laws, exit_shares)
             broken_bounds: list[Bound] = []
             for p, q in zip(*laws, strict=True):
                 broken_bounds += find_broken(p, q)
@@ -665,7 +683,7 @@ class TangentProgram:
         if not self._follow_segment(float(shares.min(initial=1.0)), point):
             return False
         t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
-        has_new_rows = False
+        has_new_rows = find_broken is not None and self._add_events(outer_laws, find_broken)
         exit_rank = shares.argsort(axis=0).argsort(axis=0)
         is_early_exit = (shares < 1) & (exit_rank < _LIMITS.max_exit_bounds)
         for bound_index, comparison in zip(*np.nonzero(is_early_exit), strict=True):
@@ -674,13 +692,70 @@ class TangentProgram:
             q = outer_laws[1][comparison]
             inner_law = (inner_laws[0][comparison], inner_laws[1][comparison])
             exit_p, exit_q = _interpolate_laws(inner_law, (p, q), shares[bound_index, comparison])
+            if find_broken is not None and _is_stick_with_limit(bound.requirement):
+                has_new_rows |= self._add_event(bound.requirement, int(comparison), exit_p, exit_q)
+                continue
             a, b = compute_tangents(bound.requirement, exit_p, exit_q)
             gaps = a * p + b * q - t[bound.columns[comparison]] * bound.unit
             gains_tangent = gaps > _LIMITS.min_exit_share * gaps.max()
             has_new_rows |= self._add_tangents(
                 bound, int(comparison), exit_p, exit_q, gains_tangent
             )
+        if self._events and not has_new_rows:
+            # The optimum is within all bounds up to the tolerance of the solver. A segment from
+            # deep inside leaves them close to it.
+            self.inner_columns = (self.inner_columns + self.even_columns) / 2
+            inner_laws = self.comparisons.laws_at(self.inner_columns)
+            shares = _find_feasible_shares(self.bounds, inner_laws, outer_laws)
+            self._follow_segment(float(shares.min(initial=1.0)), point)
         return has_new_rows
+
+    def _add_events(self, laws: Pair, find_broken: FindBrokenBounds) -> bool:
+        """Add a row for every hockey stick that laws break. Returns whether rows were added.
+
+        Args:
+            laws: (P, Q), each of shape (comparisons, outcomes).
+            find_broken: function that finds the broken bounds.
+        """
+        has_new_rows = False
+        for comparison, (p, q) in enumerate(zip(*laws, strict=True)):
+            for bound in find_broken(p, q):
+                if _is_stick_with_limit(bound):
+                    has_new_rows |= self._add_event(bound, comparison, p, q)
+        return has_new_rows
+
+    def _add_event(
+        self,
+        stick: Bound,
+        comparison: int,
+        p: Vector,
+        q: Vector,
+    ) -> bool:
+        """State a hockey stick for the event at which two laws have their sum of terms.
+
+        Args:
+            stick: a hockey stick with a positive limit.
+            comparison: number of the comparison.
+            p: masses P, shape (outcomes,).
+            q: masses Q, the same shape.
+
+        Returns:
+            Whether the row was added. It is not if the last optimum satisfies it.
+        """
+        a, b = compute_tangents(stick, p, q)
+        event = np.flatnonzero(a * p + b * q > 0)
+        key = (comparison, event.tobytes(), stick.level)
+        first, second = self.comparisons.law_entries(comparison)
+        # The entries are columns, because the comparisons are not similar.
+        columns = np.concatenate([first[event], second[event]])
+        slopes = np.concatenate([a[event], b[event]])
+        excess = float(slopes @ self.x[columns]) - stick.limit
+        if excess <= _LIMITS.min_event_excess or key in self._events:
+            return False
+        self._events.add(key)
+        row = self._batch.add_rows(1, stick.limit)
+        self._batch.add_coefficients(slopes, np.full(columns.size, row), columns)
+        return True
 
     def _follow_segment(
         self,
@@ -692,7 +767,6 @@ class TangentProgram:
         Returns whether the gap is worth further rounds: it is not closed, and it has shrunk enough
         during the last rounds.
         """
-        assert self.even_columns is not None
         data = self.base.template
         reached_columns = self.inner_columns + share * (self.x - self.inner_columns)
         value = float(data.c @ reached_columns) + data.offset
@@ -701,8 +775,12 @@ class TangentProgram:
             self.best_value = value
         if share:
             step = reached_columns - self.inner_columns
-            self.inner_columns = self.inner_columns + _LIMITS.inner_step_share * step
+            step_share = _LIMITS.inner_step_share
+            if self._events:
+                step_share = _LIMITS.inner_step_share_with_events
+            self.inner_columns = self.inner_columns + step_share * step
         else:
+            assert self.even_columns is not None
             self.inner_columns = (self.inner_columns + self.even_columns) / 2
         gap = self.best_value - self.proven_bound
         self.gap_history.append(gap)
@@ -839,6 +917,11 @@ class TangentProgram:
         return True
 
 
+def _is_stick_with_limit(bound: Bound) -> bool:
+    """Return whether a bound is a hockey stick with a positive limit."""
+    return bound.kind == HOCKEY_STICK and bound.limit > 0
+
+
 def _find_feasible_shares(
     bounds: Sequence[StatedBound],
     inner_laws: Pair,
@@ -857,7 +940,7 @@ def _find_feasible_shares(
     shares = np.ones((len(bounds), len(outer_laws[0])))
     stick_indices = []
     for index, bound in enumerate(bounds):
-        if bound.requirement.kind == HOCKEY_STICK and bound.limit:
+        if _is_stick_with_limit(bound.requirement):
             stick_indices.append(index)
         else:
             shares[index] = bound.feasible_shares(inner_laws, outer_laws)

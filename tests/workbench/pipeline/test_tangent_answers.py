@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.models.convex.tangent_program import TangentProgram
+from workbench.solvers.solution import Solution
 
 
 def _solve_by_cones(prior: np.ndarray | None, alpha: float | None, limit: float) -> float:
@@ -70,3 +72,29 @@ def test_the_best_bound_is_kept_if_close_hockey_sticks_spoil_the_last_one():
     assert design.private
     assert design.bound is not None
     assert design.bound <= design.objective <= design.bound * (1 + 1e-6)
+
+
+def test_a_channel_under_gaussian_dp_needs_no_column_beside_its_masses(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    programs = []
+    build_solution = TangentProgram.build_solution
+
+    def record(program: TangentProgram) -> Solution:
+        programs.append(program.master)
+        return build_solution(program)
+
+    monkeypatch.setattr(TangentProgram, "build_solution", record)
+    wb.design(wb.FiniteQuery("0..5", max_shift=1), notion="gdp", mu=1, loss="squared")
+    assert [program.width for program in programs] == [36]
+    # With a column for each term of a hockey stick, the program had 1,618 rows and a gap of 5e-7.
+    assert programs[0].rows < 1000
+
+
+def test_noise_under_gaussian_dp_is_tight_if_its_solution_exceeds_a_limit_by_the_tolerance():
+    """Without a last segment from deep inside the bounds, the gap is 4e-7."""
+    question = wb.ModuloNoise(n=12, max_shift=1)
+    design = wb.design(question, notion="gdp", mu="0.8", loss="circular-squared")
+    assert design.private
+    assert design.bound is not None
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-7)
