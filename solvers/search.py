@@ -121,7 +121,9 @@ def bisect(
     return low, high
 
 
-def bisect_integers(is_above: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+def bisect_integers(
+    is_above: Callable[[int], bool], low: int, high: int, guess: int | None = None
+) -> tuple[int, int]:
     """Return neighbouring integers between which a monotone predicate changes to True.
 
     Args:
@@ -129,10 +131,18 @@ def bisect_integers(is_above: Callable[[int], bool], low: int, high: int) -> tup
             evaluated there.
         low: an integer.
         high: a larger integer.
+        guess: where the predicate may be False for the last time. It and the next integer are
+            tried first. None: no guess.
 
     Returns:
         (last, last + 1): the last integer at which the predicate is False, and the next one.
     """
+    for point in () if guess is None else (guess, guess + 1):
+        if low < point < high:
+            if is_above(point):
+                high = point
+            else:
+                low = point
     while high - low > 1:
         middle = (low + high) // 2
         if is_above(middle):

@@ -28,17 +28,20 @@ def test_bisection_of_rationals_ends_at_the_tolerance():
     assert low * low < 2 <= high * high
 
 
+@pytest.mark.parametrize("guess", [None, -1, 3, 4, 9, 20])
 @pytest.mark.parametrize("last", [-1, 0, 4, 9])
-def test_bisection_of_integers_ends_at_neighbours(last: int) -> None:
+def test_bisection_of_integers_ends_at_neighbours(last: int, guess: int | None) -> None:
     asked = []
 
     def is_above(k: int) -> bool:
         asked.append(k)
         return k > last
 
-    assert bisect_integers(is_above, -1, 10) == (last, last + 1)
+    assert bisect_integers(is_above, -1, 10, guess) == (last, last + 1)
     assert -1 not in asked
     assert 10 not in asked
+    if guess == last:
+        assert len(asked) <= 2
 
 
 def test_bisection_may_use_the_geometric_mean():

@@ -24,6 +24,7 @@ from workbench.mechanisms.baselines.two_bin import (
     erm_epsilon_bound,
     erm_error_bound,
     erm_proven_epsilon_bound,
+    estimate_rqm_epsilon,
     randomized_response,
     rqm,
     rqm_epsilon_bound,
@@ -374,3 +375,19 @@ def test_the_biased_quantizer_without_a_selection_publishes_nothing():
     """With q = 0 and β = 0 it is a fair coin between the outermost bins."""
     coin = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(m=4, q=0), beta=0)
     assert coin.epsilon < 1e-12
+
+
+@pytest.mark.parametrize("q", ["0.02", "1/3", "0.97"])
+@pytest.mark.parametrize("bins", [equal_bins(7, "1.3"), read_bins("-2,-1,0.25,1,1.5")])
+def test_the_estimate_of_rqm_in_floats_is_its_exact_epsilon_up_to_rounding(
+    q: str, bins: tuple[Fraction, ...]
+):
+    exact_epsilon = audit_extremes(rqm(bins, q), 0).pure_epsilon
+    assert estimate_rqm_epsilon(bins, Fraction(q)) == pytest.approx(exact_epsilon, rel=1e-12)
+
+
+def test_the_estimate_of_rqm_is_infinite_if_an_output_has_no_probability_for_some_inputs():
+    assert estimate_rqm_epsilon(equal_bins(4, 2), Fraction(0)) == pytest.approx(
+        audit_extremes(rqm(equal_bins(4, 2), 0), 0).pure_epsilon
+    )
+    assert estimate_rqm_epsilon(equal_bins(4, 1), Fraction(1, 2)) == math.inf

@@ -234,6 +234,37 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
     return two_bin(outputs, rqm_selection(len(outputs), q), c=c, name="RQM")
 
 
+def estimate_rqm_epsilon(bins: Rationals, q: Fraction) -> float:
+    """Estimate the ε of RQM on inputs in [-1, 1], in floats.
+
+    Args:
+        bins: The m increasing bins, which cover [-1, 1].
+        q: The parameter of RQM, in [0, 1).
+
+    Returns:
+        The ε up to rounding. It is inf if a bin has probability 0 for some inputs only.
+    """
+    positions = np.array(bins, dtype=float)
+    powers = float(1 - q) ** np.arange(len(bins))
+    laws = []
+    for j, a, b in _bin_pieces(positions.tolist(), 1.0):
+        # The bins next to the input come last in the left law, and first in the right law.
+        left_law = float(q) * powers[:j][::-1]
+        right_law = float(q) * powers[: len(bins) - j]
+        left_law[0] = powers[j - 1]
+        right_law[-1] = powers[len(bins) - j - 1]
+        distances = positions[j:] - positions[:j, None]
+        joint_law = np.outer(left_law, right_law) / distances
+        ends = np.array([a, b])[:, None, None]
+        laws.append(_combine_shares(joint_law, positions[j:] - ends, ends - positions[:j, None]))
+    largest = np.max(laws, axis=(0, 1))
+    smallest = np.min(laws, axis=(0, 1))
+    is_drawn = largest > 0
+    if (smallest[is_drawn] <= 0).any():
+        return math.inf
+    return float(np.log(largest[is_drawn] / smallest[is_drawn]).max())
+
+
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """Return the selection (2) of ERM, in floats that are read exactly.
 
