@@ -173,6 +173,15 @@ class Program:
         return self.template.is_mip
 
     @cached_property
+    def _stacked_moves(self) -> tuple[Vector, Any]:
+        """Return the constant parts and the matrix of all moves: one product is the fastest."""
+        from scipy.sparse import csr_array, vstack  # This import is slow.
+
+        moves = self.moves.values()
+        matrix = vstack([csr_array(move.matrix) for move in moves], format="csr")
+        return np.concatenate([move.base for move in moves]), matrix
+
+    @cached_property
     def symbols(self) -> Symbols:
         """Return the numbers as exact functions of the parameters.
 
@@ -287,8 +296,15 @@ class Program:
             p: (parameters,) as `stack_parameters` returns it.
         """
         fields: dict[str, Any] = {}
-        for section, (positions, base, matrix) in self.moves.items():
-            entries = base + matrix @ p
+        if not self.moves:
+            return self.template
+        bases, matrix = self._stacked_moves
+        all_entries = bases + matrix @ p
+        end = 0
+        for section, (positions, *_) in self.moves.items():
+            start = end
+            end += positions.size
+            entries = all_entries[start:end]
             if section == "offset":
                 fields["offset"] = float(entries[0])
             elif section == "A":
@@ -299,9 +315,7 @@ class Program:
                 numbers = getattr(self.template, section).copy()
                 numbers[positions] = entries
                 fields[section] = numbers
-        if fields:
-            return replace(self.template, **fields)
-        return self.template
+        return replace(self.template, **fields)
 
     def __str__(self) -> str:
         row_count, column_count = self.shape
