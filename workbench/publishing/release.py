@@ -317,10 +317,7 @@ def describe_persons(statistic: Statistic) -> str:
     person = statistic.person
     change = "added or removed" if person.neighbours == ADD_REMOVE else "replaced by others"
     if statistic.person_column is None:
-        return (
-            f"One row is one person, whose row is {change}. If a person may have several rows, "
-            "name the column that says whose row it is with --person."
-        )
+        return f"One row is one person, whose row is {change}. No column says whose row it is."
     rows = "1 row" if person.rows == 1 else f"{person.rows} rows"
     rule = f"the {rows} with the least values count"
     if statistic.one_row_per_bin:
@@ -343,7 +340,9 @@ def list_unpromised(statistic: Statistic, *, has_ledger: bool) -> tuple[str, ...
         "in the data."
     ]
     if statistic.person_column is None:
-        sentences.append("A person with several rows is protected less.")
+        sentences.append(
+            "A person with several rows is protected less. --person names whose row it is."
+        )
     if has_ledger:
         sentences.append("Releases of these data that are not in the ledger add to the budget.")
     else:
