@@ -220,7 +220,7 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     """Read a private table.
 
     Args:
-        data: Path of a UTF-8 CSV file; or a pandas or polars DataFrame or Series; or a mapping from
+        data: Path of a UTF-8 CSV file; or a DataFrame or Series; or a mapping from
             names to lists of equal length; or a list, which is the only column.
         header: Whether the first row of a file has the names of the columns. Default: yes, but a
             first row in which every cell may be a value is refused.

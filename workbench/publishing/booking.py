@@ -14,7 +14,7 @@ import numpy as np
 from workbench.data.plain import read_boolean
 from workbench.errors import must
 from workbench.exact.numbers import ZERO, read_positive, read_probability
-from workbench.io.files import others_can_read, read_file_path, write_json
+from workbench.io.files import others_can_read, read_file_path, require_distinct_files, write_json
 from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
 from workbench.publishing.release import LedgerStatus, Release
@@ -85,6 +85,16 @@ class Booking:
             report_path,
             read_boolean(dry_run, "dry_run"),
         )
+
+    def refuse_same_files(self, data: Any) -> None:
+        """Raise InvalidRequest if the data are also the ledger or the report for the owner.
+
+        Args:
+            data: The private table. Only the path of a file can be the same.
+        """
+        if isinstance(data, (str, Path)):
+            outputs = {"ledger": self.ledger, "owner_report": self.owner_report}
+            require_distinct_files({"data": data}, outputs)
 
     def open_ledger(self, statistic: Statistic, *, create: bool) -> ReleaseLedger | None:
         """Open the ledger, and check its terms.

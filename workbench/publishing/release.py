@@ -69,6 +69,8 @@ class Release:
             private n.
         advantage: δ(0) of the release, or an upper bound, from which the guarantee follows.
         certificate: The certificate of the whole release.
+        rounding: Rounding of the values moves a mean by at most this much. For other numbers it is
+            0.
         published: The published numbers. None for a dry run.
         usual: Errors of noise that is calibrated the usual way.
         notes: Sentences that a reader must know.
@@ -83,6 +85,7 @@ class Release:
     width: float | None
     advantage: Fraction
     certificate: Certificate = field(repr=False)
+    rounding: float = 0.0
     published: Published | None = None
     usual: tuple[UsualNoise, ...] = ()
     notes: tuple[str, ...] = ()
@@ -202,6 +205,11 @@ class Release:
             text += " (estimated from the published sums)"
         elif self.statistic.is_pair:
             text += " at the worst mean, for the expected number of rows"
+        if self.rounding:
+            # Values on the grid, such as whole numbers on a grid of tenths, are not moved.
+            text += (
+                f"; rounding adds at most {format_error(self.rounding)}, 0 for values on the grid"
+            )
         return text
 
     def _describe_usual(self) -> str:
@@ -251,6 +259,7 @@ class Release:
             "coverage": float(COVERAGE),
             "rmse": self.rmse,
             "width": self.width,
+            "rounding": self.rounding,
             "mechanism": self.mechanism,
             "epsilon": round_up(self.epsilon),
             "delta": round_up(self.delta),

@@ -13,7 +13,8 @@ data (`workbench.families.noise`).
 
 Interval. A number plus noise lies within w of the true number with probability at least 95 %, from
 the exact law of the noise. Both the published number and the interval are then clamped: counts at 0
-and at a public n, means to [lo, hi]. This uses public numbers only.
+and at a public n, means to [lo, hi]. This uses public numbers only. The interval of a mean with
+private n is for the mean of the values after they are rounded to the grid.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from workbench.publishing.pair_of_sums import (
 )
 from workbench.publishing.sensitivity import compute_sensitivity, make_histogram_query
 from workbench.publishing.statistic import COUNT, HISTOGRAM, SUM, Answer, Statistic
-from workbench.questions.joint_query import REPLACE
+from workbench.questions.joint_query import MAX_SHIFT_VECTORS, REPLACE
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 Interval = tuple[float, float]
@@ -102,6 +103,11 @@ class ReleaseNoise(ABC):
     @abstractmethod
     def width(self) -> float | None:
         """Return the half width of an interval, None if it depends on private n."""
+
+    @property
+    def rounding(self) -> float:
+        """Return how far rounding of the values moves a mean at most. It is 0 for other numbers."""
+        return 0.0
 
     @property
     @abstractmethod
@@ -219,6 +225,11 @@ class PairNoise(ReleaseNoise):
         return self._bound_error(self.expected_rows, None)
 
     @property
+    def rounding(self) -> float:
+        """Return half a step of the grid, to which values are rounded."""
+        return float(self.grid.step) / 2
+
+    @property
     def width(self) -> None:
         """Return None: the interval follows from the published pair."""
         return None
@@ -238,16 +249,12 @@ class PairNoise(ReleaseNoise):
         values = []
         intervals = []
         estimates = []
-        half_step = float(self.grid.step) / 2
-        low = float(self.grid.low)
-        high = float(self.grid.high)
         for pair in answer.pairs:
             drawn = self._noise.draw(2, source).tolist()
             first = pair[0] + drawn[0]
             second = pair[1] + drawn[1]
             values.append(float(compute_published_mean(self.grid, first, second)))
-            ends = compute_mean_interval(self.grid, self._noise, first, second)
-            intervals.append((max(low, ends[0] - half_step), min(high, ends[1] + half_step)))
+            intervals.append(compute_mean_interval(self.grid, self._noise, first, second))
             estimates.append(self._estimate(first, second))
         errors = [self._bound_error(rows, share) for rows, share in estimates]
         worst = errors.index(max(errors))
@@ -342,14 +349,15 @@ def choose_grid(statistic: Statistic, epsilon: Fraction) -> ValueGrid:
         epsilon: ε > 0.
     """
     length = statistic.high - statistic.low
-    moved_rows = statistic.person.rows
+    rows = statistic.person.rows
+    moved_rows = rows
+    # The bounds on the number of shift vectors of `JointQuery`, solved for the steps.
+    listed_steps = (MAX_SHIFT_VECTORS - 2 * rows) // (rows * (rows + 1))
     if statistic.person.neighbours == REPLACE:
-        moved_rows *= 2
-    drawable_norm = int(_MAX_DRAWN_PERIODS * epsilon) // 2
-    max_steps = max(1, min(_MAX_PAIR_STEPS, min(_MAX_PAIR_NORM, drawable_norm) // moved_rows))
-    if statistic.person.neighbours == REPLACE:
-        # The number of shift vectors is limited, too.
-        max_steps = min(max_steps, max(1, 20_000 // (moved_rows * (moved_rows + 2))))
+        moved_rows = 2 * rows
+        listed_steps = (MAX_SHIFT_VECTORS // (2 * rows + 2) - 1) // (2 * rows)
+    norm = min(_MAX_PAIR_NORM, int(_MAX_DRAWN_PERIODS * epsilon) // 2)
+    max_steps = max(1, min(_MAX_PAIR_STEPS, norm // moved_rows, listed_steps))
     exponent = math.floor(math.log10(length / max_steps))
     for power in range(exponent, exponent + 4):
         for mantissa in _STEP_MANTISSAS:
@@ -369,7 +377,7 @@ def _choose_pair_noise(
     _refuse_wide_noise(mechanism.noise, epsilon)
     text = (
         "geometric noise on the sums of x - low and high - x, whose quotient is the mean; "
-        f"values are rounded to multiples of {float(grid.step):g}"
+        f"values are first rounded to low plus multiples of {float(grid.step):g}"
     )
     return PairNoise(certificate, text, grid, expected_rows)
 

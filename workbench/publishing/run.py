@@ -62,7 +62,9 @@ def publish_requests(
 
     Raises:
         InvalidRequest: An option or the data are wrong, or the ledger has too little budget left.
+        NotCertified: A certificate would be too large to be proven again.
     """
+    booking.refuse_same_files(data)
     noises = [request.choose_noise() for request in requests]
     releases = [_plan(*pair) for pair in zip(requests, noises, strict=True)]
     ledger = booking.open_ledger(requests[0].statistic, create=False)
@@ -90,7 +92,8 @@ def publish_requests(
 
 
 def _plan(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
-    """Return a release without a value."""
+    """Return a release without a value. Raises NotCertified if its proof would be too long."""
+    noise.certificate.content()
     notes: tuple[str, ...] = ()
     if request.statistic.kind != HISTOGRAM and request.statistic.cell_columns:
         notes = (_GROUPS_NOTE,)
@@ -103,6 +106,7 @@ def _plan(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
         noise.width,
         noise.advantage,
         noise.certificate,
+        rounding=noise.rounding,
         usual=list_usual_errors(request),
         notes=notes,
     )

@@ -109,6 +109,14 @@ def test_a_report_that_others_can_read_is_refused(tmp_path: Path) -> None:
         wb.publish.count(PEOPLE, epsilon=1, owner_report=report)
 
 
+def test_the_report_for_the_owner_does_not_overwrite_the_data(tmp_path: Path) -> None:
+    table = write_people(tmp_path)
+    table.chmod(0o600)
+    with pytest.raises(InvalidRequest):
+        wb.publish.count(table, epsilon=1, owner_report=table)
+    assert table.read_text().startswith("age,smoker")
+
+
 @pytest.mark.parametrize(("moment", "booked"), [("before", 0), ("after", 1)])
 def test_a_killed_process_has_shown_nothing_that_is_not_booked(
     moment: str, booked: int, tmp_path: Path
