@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.data.private_table import PrivateCellError, read_private_table
+from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
 from workbench.privacy.privacy_budget import PrivacyBudget
@@ -178,3 +179,11 @@ def _reporting_private_errors(booking: Booking) -> Iterator[None]:
         if booking.owner_report is not None:
             hint = f"The place is in {booking.owner_report.name}."
         raise PrivateCellError(f"{error} {hint}", error.detail) from None
+    except (WorkbenchError, MemoryError):
+        raise
+    except Exception as error:
+        # The text of an unexpected error may show a cell.
+        detail = f"{type(error).__name__}: {error}"
+        message = "data must be a table that can be read. Reading it failed with an unknown error."
+        booking.write_owner_report({"error": message, "place": detail})
+        raise PrivateCellError(message, detail) from None

@@ -199,3 +199,17 @@ def test_unlisted_values_are_counted_as_other_if_it_is_listed() -> None:
     column = read_private_table(["a", "x", "Other", None]).select_column(None, "column")
     assert read_values("a,other").locate_rows(column) == [0, 1, 1, None]
     assert read_bin_list("0..10:5,other").other == 2
+
+
+def test_a_data_frame_is_read_by_position_and_not_by_its_index() -> None:
+    frame = pd.DataFrame([[1, 2], [3, 4]], columns=["age", "age"], index=[0, 0])
+    table = read_private_table(frame)
+    assert table.select_column("2", "column").list_numbers() == [2, 4]
+    with pytest.raises(InvalidRequest, match="column must be 1 or 2"):
+        table.select_column("age", "column")
+
+
+@pytest.mark.parametrize("data", [None, 5, "", {"a": [1], "b": [1, 2]}, {}, np.ones((2, 2)), b"a"])
+def test_an_object_that_is_no_table_is_refused(data: object) -> None:
+    with pytest.raises(InvalidRequest):
+        read_private_table(data)

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,18 @@ def test_a_refused_cell_uses_no_budget(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest):
         wb.publish.sum(PEOPLE, "smoker", range="0..1", epsilon="0.5", ledger=ledger)
     assert len(list_booked_values(ledger)) == 1
+
+
+def test_an_unknown_error_does_not_show_its_text(tmp_path: Path) -> None:
+    class Column(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise RuntimeError("secretvalue")
+
+    report = tmp_path / "owner.json"
+    with pytest.raises(InvalidRequest) as caught:
+        wb.publish.count({"age": Column()}, epsilon=1, owner_report=report)
+    assert "secretvalue" not in str(caught.value)
+    assert "secretvalue" in report.read_text()
 
 
 def test_a_dry_run_creates_no_ledger(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_the_usual_mean_with_private_n_has_twice_the_variance() -> None:
 
 
 def test_the_interval_of_a_mean_holds_the_true_mean_in_95_of_100_cases() -> None:
-    """Of 200 intervals with a coverage of .95, fewer than 178 hold with a probability of 3e-4."""
+    """Of 200 intervals with a coverage of .95, fewer than 178 hold with a probability of 2e-4."""
     values = [18, 30, 95, 60] * 50
     request = BudgetOptions(epsilon=20).read(StatisticOptions(range="18..95").read("mean"))
     noise = request.choose_noise()
