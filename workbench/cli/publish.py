@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.console import Report, make_facts_grid, make_note, make_table
 from workbench.cli.options import select_given
 from workbench.cli.output_paths import check_outputs, write_output
+from workbench.errors import must
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
@@ -120,8 +121,15 @@ def _publish_statistic(
     check_outputs({"data": data}, {"saved file": save, **outputs})
     given = {name: value for name, value in options.items() if value not in (None, [], ())}
     for name in ("values", "bins"):
-        if len(given.get(name, ())) == 1:
-            given[name] = given[name][0]
+        texts = given.get(name, ())
+        if len(texts) == 1:
+            given[name] = texts[0]
+        elif not all("=" in text for text in texts):
+            must(
+                name,
+                "given once, or as COLUMN=... for each of several columns",
+                " and ".join(texts),
+            )
     release = publish_kind(kind, data, given)
     content = release.certificate.content()
     if save:

@@ -94,7 +94,11 @@ class Release:
     @property
     def labels(self) -> list[str]:
         """Return the name of each cell or group. Empty for one number."""
-        return [", ".join(label) for label in self.statistic.labels]
+        labels = [", ".join(label) for label in self.statistic.labels]
+        if len({*labels}) < len(labels):
+            # The texts "a, b" and "c" look like "a" and "b, c".
+            labels = [", ".join(map(repr, label)) for label in self.statistic.labels]
+        return labels
 
     @property
     def value(self) -> Any:

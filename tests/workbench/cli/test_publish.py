@@ -115,6 +115,29 @@ def test_the_output_of_a_count(run: Runner, tmp_path: Path) -> None:
         assert line in out
 
 
+def test_the_output_of_a_plan(run: Runner, tmp_path: Path) -> None:
+    write_table(tmp_path, CLEAN)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'data = "people.csv"\n'
+        '[[statistic]]\nkind = "count"\nwhere = "smoker=yes"\nweight = 1\n'
+        '[[statistic]]\nkind = "sum"\ncolumn = "age"\nrange = "0..100"\nweight = 1\n'
+    )
+    save = tmp_path / "plan.json"
+    code, out, _ = run("plan", plan, "--epsilon", 400, "--save", save)
+    assert code == 0
+    assert "count where smoker=yes   200       2 " in out
+    assert [path.exists() for path in (save, tmp_path / "plan-1.json")] == [False, True]
+    assert run("plan", plan, "--epsilon", 1, "--json")[0] == 0
+
+
+def test_values_of_one_column_are_given_once(run: Runner, tmp_path: Path) -> None:
+    command = [*COMMANDS["histogram"], "--values", "coast", write_table(tmp_path, CLEAN)]
+    code, _, err = run(*command, "--epsilon", 1)
+    assert code == 2
+    assert "values must be given once" in err
+
+
 def test_a_dry_run_opens_no_data(run: Runner, tmp_path: Path) -> None:
     missing = tmp_path / "missing.csv"
     code, out, _ = run(*COMMANDS["count"], missing, "--epsilon", "0.5", "--dry-run")

@@ -194,3 +194,23 @@ def test_the_interval_of_a_mean_holds_the_true_mean_in_95_of_100_cases() -> None
         ((low, high),) = noise.publish(answer, source).intervals
         hits += low <= sum(values) / len(values) <= high
     assert hits >= 178
+
+
+def test_a_table_of_two_columns_has_a_number_for_each_pair() -> None:
+    release = wb.publish.histogram(
+        {"region": ["a", "b", "b"], "year": [1, 2, 2]},
+        ["region", "year"],
+        values={"region": "a,b", "year": "1,2"},
+        epsilon=NO_NOISE,
+    )
+    assert release.value == {"a, 1": 1, "a, 2": 0, "b, 1": 0, "b, 2": 2}
+
+
+def test_cells_whose_names_look_alike_stay_apart() -> None:
+    release = wb.publish.histogram(
+        {"x": ["a"], "y": ["b, c"]},
+        ["x", "y"],
+        values={"x": ["a", "a, b"], "y": ["c", "b, c"]},
+        epsilon=NO_NOISE,
+    )
+    assert sorted(release.value.values()) == [0, 0, 0, 1]
