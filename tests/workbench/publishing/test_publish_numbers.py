@@ -214,3 +214,46 @@ def test_cells_whose_names_look_alike_stay_apart() -> None:
         epsilon=NO_NOISE,
     )
     assert sorted(release.value.values()) == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("other", ["A1", "a1 ", "Ａ1"])
+def test_spellings_of_one_person_are_one_person(other: str) -> None:
+    table = {"id": ["A1", other, "B"]}
+    release = wb.publish.count(table, person="id", rows_per_person=1, epsilon=NO_NOISE)
+    assert release.value == 2
+
+
+def test_a_row_without_a_person_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="column id"):
+        wb.publish.count({"id": ["A1", " "]}, person="id", rows_per_person=1, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"person": "id"}, "rows_per_person must be given"),
+        ({"rows_per_person": 2}, "person must be given"),
+        ({"person": "id", "rows_per_person": 65}, "rows_per_person must be an integer in 1..64"),
+        ({"bins_per_person": 2}, "bins_per_person must be left out"),
+        ({"column": "age"}, "column must be left out for a count"),
+        ({"epsilom": 1}, "option must be one"),
+        ({"delta": 1}, "delta must be in"),
+        ({"loss": "cubic"}, "loss must be one of squared, absolute"),
+        ({"max_rmse": 3}, "epsilon must be given, or else max_rmse"),
+        ({"total": 1}, "total must be given with a ledger"),
+        ({"neighbours": "both"}, "neighbours must be one of"),
+        ({"where": "smoker"}, "where must be COLUMN=VALUE"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        wb.publish.count(PEOPLE, epsilon=1, **options)
+
+
+def test_a_clamped_count_has_a_clamped_interval() -> None:
+    """Under replace with public n = 4, neither end is outside 0..4."""
+    for _ in range(5):
+        release = wb.publish.count(
+            PEOPLE, where="smoker=yes", neighbours="replace", rows=4, epsilon="0.1"
+        )
+        assert 0 <= release.interval[0] <= release.value <= release.interval[1] <= 4
