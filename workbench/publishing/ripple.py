@@ -6,18 +6,20 @@ add one noise vector v to all bins, with the mass
     f(v) ∝ e^(-ε g(v)),    g(v) = the least number of people whose rows can move the bins by v
 
 (Definition 11). g is subadditive, and g = 1 for the move of one person, so f is ε-private. The bins
-are not independent. For people of K rows who are added or removed, and v = p - m with p, m >= 0,
+are not independent. Let K be the rows of a person, and v = p - m with p, m >= 0 in different bins.
 
-    release         g(v) = h(p) + h(m)                            source
-    row-per-bin     h(p) = max(⌈Σ p / K⌉, max p)                  Lemmas 15 and 32 (Count)
-    rows-anywhere   h(p) = ⌈Σ p / K⌉                              Definition 11
+    release         h(p)                      neighbours    g(v)
+    row-per-bin     max(⌈Σ p / K⌉, max p)     add-remove    h(p) + h(m)
+    rows-anywhere   ⌈Σ p / K⌉                 replace       max(h(p), h(m))
 
-A person adds rows or loses rows, so p and m need different people. A vector p with Σ p <= n K is a
-sum of n vectors of at most K rows, which gives h. Let z = e^-ε. Over the vectors of s positive
-entries, Z_s = Σ z^h(p) and Y_s = Σ z^h(p) |p|². Of d bins, i have positive and j have negative
-noise, so
+The first of each is the Count mechanism of the paper (Lemmas 15 and 32). The others follow in the
+same way: p with h(p) <= n is a sum of n vectors of one person's rows. A person who is added or
+removed moves one of p and m. A person who is replaced moves both.
 
-    E v_1² = Σ C(d; i, j) (Y_i Z_j + Z_i Y_j) / (d Σ C(d; i, j) Z_i Z_j)
+Let z = e^-ε. C_s(n) is the number of vectors of s positive entries with h <= n, and Q_s(n) is the
+sum of their |p|². Of d bins, i have positive and j have negative noise. With sums over the levels,
+
+    E v_1² = Σ choose(d; i, j) Σ z^g(v) (|p|² + |m|²) / (d Σ choose(d; i, j) Σ z^g(v))
 
 This number is computed in floating point, and proves nothing. The workbench does not publish by the
 ripple mechanism, as a certificate states noise that is independent in every bin. For K = 1, g is
@@ -46,50 +48,62 @@ def compute_ripple_rmse(query: JointQuery, bins: int, epsilon: Real) -> float:
     """Compute the root mean squared error of one bin of a histogram with ripple noise.
 
     Args:
-        query: The relation of the histogram, under add-remove.
+        query: The relation of the histogram.
         bins: d, the number of bins, 1 to 64.
         epsilon: ε > 0, at least about 0.1.
 
     Raises:
-        InvalidRequest: If the relation is no histogram under add-remove, or an argument is outside
-            its range.
+        InvalidRequest: If the relation is no histogram, or an argument is outside its range.
     """
-    if query.dimension is not None or query.neighbours != ADD_REMOVE:
-        raise InvalidRequest("query must be a histogram under add-remove for ripple noise.")
+    if query.dimension is not None:
+        raise InvalidRequest("query must be the relation of a histogram. Got a pair of sums.")
     d = read_integer(bins, "bins", 1, _MAX_BINS)
     exact_epsilon = float(read_positive(epsilon, "epsilon"))
     # The number of vectors of level n grows like n^(d - 1).
     levels = math.ceil((_LIGHT_EXPONENT + 3 * d) / exact_epsilon) + 2
     if levels > _MAX_LEVELS:
         must("epsilon", "large enough for at most 1000 levels of noise", epsilon)
-    counts, moments = _sum_one_side(query, d, levels, math.exp(-exact_epsilon))
+    counts, squares = _count_by_level(query, d, levels)
+    masses = math.exp(-exact_epsilon) ** np.arange(levels + 1)
     total = 0.0
     second_moment = 0.0
     for i in range(d + 1):
         for j in range(d + 1 - i):
             choices = math.comb(d, i) * math.comb(d - i, j)
-            total += choices * counts[i] * counts[j]
-            second_moment += choices * (moments[i] * counts[j] + counts[i] * moments[j])
+            pairs = ((counts, counts), (squares, counts), (counts, squares))
+            sums = [_sum_masses(query, p[:, i], m[:, j], masses) for p, m in pairs]
+            total += choices * sums[0]
+            second_moment += choices * (sums[1] + sums[2])
     return math.sqrt(second_moment / (d * total))
 
 
-def _sum_one_side(query: JointQuery, d: int, levels: int, z: float) -> tuple[Vector, Vector]:
-    """Return Z_s and Y_s for s in 0..d. `levels` is the largest level, and z is e^-ε."""
-    counts = np.zeros(d + 1)
-    moments = np.zeros(d + 1)
-    last_counts = np.zeros(d + 1)
-    last_moments = np.zeros(d + 1)
+def _sum_masses(query: JointQuery, p: Vector, m: Vector, masses: Vector) -> float:
+    """Return Σ z^g(v) of products of a number for p and a number for m.
+
+    Args:
+        query: The relation.
+        p: The sum of the numbers of all p with h(p) <= n, for every level n. Shape (levels,).
+        m: The same for m.
+        masses: z^n. Shape (levels,).
+    """
+    if query.neighbours == ADD_REMOVE:
+        return float((np.diff(p, prepend=0.0) @ masses) * (np.diff(m, prepend=0.0) @ masses))
+    return float(np.diff(p * m, prepend=0.0) @ masses)
+
+
+def _count_by_level(query: JointQuery, d: int, levels: int) -> tuple[Vector, Vector]:
+    """Return C_s(n) and Q_s(n) for n in 0..levels and s in 0..d. Shapes (levels + 1, d + 1)."""
+    counts = []
+    squares = []
     for level in range(levels + 1):
         largest_sum = level * query.rows
         largest_entry = largest_sum
         if query.release == ROW_PER_BIN:
             largest_entry = level
-        below_counts, below_moments = _count_vectors(d, largest_entry, largest_sum)
-        counts += z**level * (below_counts - last_counts)
-        moments += z**level * (below_moments - last_moments)
-        last_counts = below_counts
-        last_moments = below_moments
-    return counts, moments
+        level_counts, level_squares = _count_vectors(d, largest_entry, largest_sum)
+        counts.append(level_counts)
+        squares.append(level_squares)
+    return np.array(counts), np.array(squares)
 
 
 def _count_vectors(d: int, largest_entry: int, largest_sum: int) -> tuple[Vector, Vector]:
