@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import workbench as wb
 from workbench.cli import main
+from workbench.cli.frontier import _describe_earlier_files, _list_earlier_files
 from workbench.data.parameter_grid import (
     has_range,
     read_grid,
@@ -416,6 +417,19 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     assert {row["curve"] for row in answer["rows"]} == {"point", "piece", "level", "baseline"}
 
 
+def test_plots_of_an_earlier_frontier_that_remain_are_named(tmp_path: Path) -> None:
+    assert _list_earlier_files(tmp_path) == []
+    for name in ("frontier.csv", "error_delta.png", "error_delta.svg", "error_epsilon.png"):
+        (tmp_path / name).touch()
+    earlier_files = _list_earlier_files(tmp_path)
+    files = [tmp_path / "frontier.csv", tmp_path / "error_epsilon.png"]
+    (sentence,) = _describe_earlier_files(tmp_path, earlier_files, files)
+    assert sentence.endswith("These plots in it are not of this frontier: error_delta.")
+    (sentence,) = _describe_earlier_files(tmp_path, earlier_files, earlier_files)
+    assert sentence.endswith("contained an earlier frontier, which is replaced.")
+    assert not [*_describe_earlier_files(tmp_path, [], files)]
+
+
 def test_the_command_says_that_it_replaces_an_earlier_frontier(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -538,7 +552,7 @@ def test_laplace_rows_fit_their_bits_or_are_unreachable() -> None:
 
 
 def test_published_mechanisms_are_drawn_beside_the_quantized_laplace_mechanism() -> None:
-    result = wb.frontier("laplace", epsilon="0.5,1", bits="6", ell="none")
+    result = wb.frontier("laplace", epsilon="0.5,1", bits="6", ell=2)
     figure = result.plot(which="baselines")
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
     # The decoder has no guarantee under dithering without local noise.
