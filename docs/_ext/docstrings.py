@@ -24,9 +24,9 @@ _SECTIONS_OF_ENTRIES = ("Args", "Attributes", "Raises")
 # The first line of a listing of options in an entry: "        name: default=...".
 _LISTING = re.compile(r" {8}\w+: \w+=")
 
-# The first lines of the docstring of `workbench.design`. The tables of options after them are on
-# the pages of the families.
-_DESIGN_INTRODUCTION_LINES = 4
+# The first paragraphs of the docstring of `workbench.design`. The lists of options after them are
+# on the pages of the families.
+_DESIGN_INTRODUCTION_PARAGRAPHS = 2
 
 
 def convert_docstring(lines: list[str]) -> list[str]:
@@ -114,8 +114,9 @@ def _process_docstring(
 ) -> None:
     """Replace the lines of a docstring. Sphinx calls this function for every documented name."""
     if name == "workbench.design":
-        introduction = lines[:_DESIGN_INTRODUCTION_LINES]
-        lines[:] = [*introduction, "", "The options of each family stand on its page."]
+        paragraphs = list(_split_paragraphs(lines))[:_DESIGN_INTRODUCTION_PARAGRAPHS]
+        lines[:] = [line for paragraph in paragraphs for line in [*paragraph, ""]]
+        lines += ["The page of each family lists its options."]
     else:
         lines[:] = convert_docstring(lines)
 
