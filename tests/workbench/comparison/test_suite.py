@@ -208,10 +208,9 @@ def test_the_recommended_solver_has_certified_answers_and_then_the_best_runtime(
     assert recommend({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith(
         "For LPs use gurobi"
     )
-    assert (
-        recommend({"solver": "highs"})
-        == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
-    )
+    advice = recommend({"solver": "highs"})
+    assert advice.startswith("For LPs use highs: it solved 1 of 1")
+    assert "1 times the seconds" in advice
 
 
 def test_a_solver_without_integers_is_not_run_on_a_mixed_integer_program(

@@ -103,10 +103,8 @@ def test_constraints_have_the_price_of_a_larger_limit() -> None:
     assert price == pytest.approx((losses[0] - losses[1]) / step, rel=1e-3)
     assert prices.constraints["ratio_0"][:2] == (0, 1)
     assert prices.constraints["row-monotone"][:2] == (0, 12)
-    assert "the constraint most of 1 restricts the design, one unit changes the optimum by" in str(
-        prices
-    )
-    assert "the constraint ratio_0 does not restrict the design" in str(prices)
+    assert "most of 1 restricts the design" in str(prices)
+    assert "ratio_0 does not restrict the design" in str(prices)
     assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
 
 

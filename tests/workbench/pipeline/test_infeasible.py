@@ -82,10 +82,8 @@ def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
 
 def test_a_constraint_of_the_user_against_privacy() -> None:
     text = said(notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
-    assert (
-        "these constraints are jointly infeasible; dropping any one of them makes the request feasible: pdp at epsilon = 1.5"
-        in text.lower()
-    )
+    assert "jointly infeasible" in text
+    assert "pdp at epsilon = 1.5" in text.lower()
     assert "0.9 <= f[0]" in text
     assert "0.0 <= f[1]" not in text
     # f(0) = 0.9 leaves six neighbours e^-ε times as much and two elements e^-2ε times: 2x² + 6x = 1/9

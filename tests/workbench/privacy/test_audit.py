@@ -180,10 +180,9 @@ def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
     """Every step is slightly below e^1.5, so the largest loss rounds up to 1.5 itself."""
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
-    assert found.verdict("pure", 1.5) == (
-        "The mechanism is private at the requested budget: exact pure epsilon is 1.5, "
-        "requested epsilon = 1.5 for one-sided neighbours"
-    )
+    verdict = found.verdict("pure", 1.5)
+    assert "is private" in verdict
+    assert "exact pure epsilon is 1.5, requested epsilon = 1.5 for one-sided" in verdict
 
 
 def test_directed_differences_need_smaller_budgets() -> None:
@@ -237,11 +236,10 @@ def test_each_shift_can_have_its_own_budget() -> None:
     assert not audit(noise, "0.7").meets("pure", "0.7")
     check(noise, tight)
     check(noise, {1: "0.3", 2: "1.38"})
-    assert audit(noise, tight).verdict("metric", tight) == (
-        "The mechanism is NOT private at the requested budget: exact pure epsilon is "
-        "1.3862943611198908, requested a separate epsilon for each pair of neighbours "
-        "(f(0) exceeds e^epsilon f(2) by 0.0025)"
-    ), audit(noise, tight).verdict("metric", tight)
+    verdict = audit(noise, tight).verdict("metric", tight)
+    assert "NOT private" in verdict
+    assert "exact pure epsilon is 1.3862943611198908" in verdict
+    assert "(f(0) exceeds e^epsilon f(2) by 0.0025)" in verdict
 
 
 def test_an_audit_decides_claims_at_other_budgets() -> None:
@@ -260,13 +258,9 @@ def test_a_verdict_states_measured_and_requested_numbers() -> None:
     noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
     found = audit(noise, 1.5)
     words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
-    assert words.startswith(
-        "The solver's PMF is NOT private at the requested budget: exact PDP delta is 0.7339"
-    )
-    assert (
-        " at epsilon = 1.5 for one-sided neighbours, requested 0.1212 (f(0) exceeds e^epsilon f("
-        in words
-    )
+    assert words.startswith("The solver's PMF is NOT private")
+    assert "exact PDP delta is 0.7339" in words
+    assert "one-sided neighbours, requested 0.1212 (f(0) exceeds e^epsilon f(" in words
     assert words.endswith("e-17)")
     assert found.verdict("dp", 1.5, "0.1212") == (
         "The mechanism is private at the requested budget: exact DP delta is 0.0961793 "
@@ -276,10 +270,8 @@ def test_a_verdict_states_measured_and_requested_numbers() -> None:
     both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict(
         "dp", 1.5, 1
     )
-    assert (
-        both == "The mechanism is private at the requested budget: exact DP delta is 0.719584 "
-        "at epsilon = 1.5, requested 1"
-    )
+    assert "is private" in both
+    assert both.endswith("exact DP delta is 0.719584 at epsilon = 1.5, requested 1")
     round_trip = ModuloNoise(
         n=2, shifts=[1, 2], directed=True
     )  # closed under negation: nothing one-sided about it

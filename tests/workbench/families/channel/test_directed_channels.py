@@ -102,10 +102,7 @@ def test_a_directed_certificate_states_it_and_does_not_prove_the_other_order(tmp
     changed_path = tmp_path / "changed.json"
     design = wb.design("channel", answers="0..4", max_shift=1, directed=True, epsilon=1)
     design.save(path)
-    assert (
-        "Only one side of each pair of neighbours is protected (directed differences)."
-        in design.certificate.sentences
-    )
+    assert any("one side of each pair" in text for text in design.certificate.sentences)
     assert "in one order only" in design.mechanism.describe()
     assert "4 pairs of neighbours, directed" in str(design)
     assert "one side of each pair only" in _run_checker("check_certificate.py", path)
@@ -124,10 +121,9 @@ def test_a_directed_formula_states_it_and_does_not_prove_the_other_order(tmp_pat
     formula = wb.formula(query, loss="absolute")
     formula.save(path)
     assert "directed neighbours" in formula.what
-    assert (
-        "proven: best channel, absolute loss, directed neighbours (one side of each pair"
-        in _run_checker("check_formula.py", path)
-    )
+    verdict = _run_checker("check_formula.py", path)
+    assert "proven: best channel" in verdict
+    assert "one side of each pair" in verdict
     data = json.loads(path.read_text())
     del data["question"]["options"]["directed"]
     path.write_text(json.dumps(data))
