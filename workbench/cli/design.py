@@ -20,8 +20,8 @@ from workbench.cli.console import (
 )
 from workbench.cli.options import Examples, list_input_files, make_command, select_given
 from workbench.cli.output_paths import Outputs
-from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.objects import Record
+from workbench.errors import InvalidRequest, NotProven, WorkbenchError
+from workbench.exact.objects import Record, Values
 from workbench.io.result import limit_message_rate
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ def design_command(kind: Family) -> Examples:
         program_file = outputs["program file"]
         if program_file:
             design.program.save(program_file)
-        outputs.write(design, "build_design_page")
+        page_options = None
+        if outputs["html file"]:
+            page_options = {"option_texts": _write_option_texts(kind, exact_values)}
+        outputs.write(design, "build_design_page", page_options=page_options)
         if prices:
             entries["shadow_prices"] = design.shadow_prices.to_dict()
             entries["unique"] = design.unique
@@ -100,6 +103,22 @@ def design_command(kind: Family) -> Examples:
     }
     without = [name for name, is_supported in supported.items() if not is_supported]
     return make_command("design", run, options, without, kind.summary), kind.examples
+
+
+def _write_option_texts(kind: Family, exact_values: Values) -> Record | None:
+    """Return the options of a design as texts, without defaults. None: an option has no text."""
+    from workbench.explorer.given import offered_options, write_option_texts
+
+    offered = offered_options(kind)
+    values = {
+        name: value
+        for name, value in exact_values.items()
+        if name in offered and value not in (None, offered[name].default)
+    }
+    try:
+        return write_option_texts(kind, values)
+    except WorkbenchError:
+        return None
 
 
 def _find_formula(request: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import must
-from workbench.exact.objects import Record
+from workbench.exact.objects import Record, Values
 from workbench.io.files import (
     check_folder_writable,
     refuse_read_only,
@@ -138,6 +138,7 @@ class Outputs:
         subject: Any,
         page: str = "",
         save: Callable[[Path], Any] | None = None,
+        page_options: Values | None = None,
         **plot_options: Any,
     ) -> None:
         """Write the saved file, the plot and the HTML page of a result, as far as requested.
@@ -146,6 +147,7 @@ class Outputs:
             subject: The result, with the methods `save` and `plot`.
             page: Name of the function of `workbench.explorer.page` that makes the HTML page of the
                 result. "": no page is written.
+            page_options: Further arguments of this function.
             save: Function that saves the result to a path. None: the result's method `save`.
             plot_options: Further arguments of the result's method `plot`.
         """
@@ -159,7 +161,7 @@ class Outputs:
         if html_file and page:
             from workbench.explorer import page as pages
 
-            pages.write_page(html_file, getattr(pages, page)(subject))
+            pages.write_page(html_file, getattr(pages, page)(subject, **(page_options or {})))
 
 
 def write_output(path: Path, content: bytes, *, private: bool = False) -> None:

@@ -7,39 +7,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest, must
+from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Values
+from workbench.explorer import figures
 from workbench.explorer.given import View
 from workbench.explorer.page_request import PageRequest, ProgressFunction
 from workbench.frontiers.run import get_frontier, make_frontier_plan, run_frontier_plan
 from workbench.io.files import forbid_file_access
 from workbench.pipeline.option import read_options
+from workbench.pipeline.published import compute_references, published_for
 
+if TYPE_CHECKING:
+    from workbench.recommendation.recommend import Recommendation
+
+_PUBLISHED_GRID_SIZE = 13  # Curves of published mechanisms have this many values.
 _MAX_QUOTED_LENGTH = 80  # An error quotes at most this many characters of a wrong value.
 
 
-def compute_recommendation(request: Values, report_progress: ProgressFunction) -> View:
-    """Return the mechanism classes for a query (`workbench.recommend`).
+def compute_recommendation(
+    request: Values, report_progress: ProgressFunction, **fixed: str
+) -> Recommendation:
+    """Compare the mechanism classes for a query (`workbench.recommend`).
 
     Args:
         request: The JSON object of the page. Its "query" has the options of `recommend` as texts,
             such as {"answers": "0..10", "epsilon": "1"}.
         report_progress: Called with (number of finished classes, number of classes).
+        fixed: Options that replace those of the query.
 
     Returns:
-        The recommendation as JSON-ready values.
+        The comparison.
 
     Raises:
         InvalidRequest: The query is not a mapping of options to texts, or an option is wrong.
     """
-    from workbench.recommendation import recommend
+    from workbench.recommendation.recommend import recommend
 
     query = request.get("query") or {}
     if not isinstance(query, Mapping) or not all(isinstance(text, str) for text in query.values()):
         must("query", "options with their texts", repr(query)[:_MAX_QUOTED_LENGTH])
-    options = {str(name): text for name, text in query.items()}
+    options: dict[str, Any] = {str(name): text for name, text in query.items()} | fixed
     for name in options:
         if name == "progress" or not name.isidentifier():
             must("query", "options of recommend", repr(name)[:_MAX_QUOTED_LENGTH])
@@ -48,8 +57,7 @@ def compute_recommendation(request: Values, report_progress: ProgressFunction) -
         report_progress(done_count, total)
 
     with forbid_file_access():
-        result = recommend.recommend(**options, progress=report)
-    return result.to_dict()
+        return recommend(**options, progress=report)
 
 
 def compute_frontier_rows(request: PageRequest) -> list[View]:
@@ -107,6 +115,41 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
         request.report_progress(done_count, total)
 
     return list(run_frontier_plan(plan, report).rows)
+
+
+def compute_published_curves(request: PageRequest) -> View:
+    """Return the losses of published mechanisms along every number of the budget.
+
+    Args:
+        request: A request whose objective is a loss.
+
+    Returns:
+        Number of the budget -> series (`figures.make_published_curves`). Numbers without published
+        mechanisms are left out.
+    """
+    curves: View = {}
+    for name in request.slider_values:
+        values = request.slider_grid(name, _PUBLISHED_GRID_SIZE)
+        losses = [_compute_published_losses(request.with_value(name, value)) for value in values]
+        series = figures.make_published_curves(values, losses)
+        if series:
+            curves[name] = series
+    return curves
+
+
+def _compute_published_losses(request: PageRequest) -> dict[str, float]:
+    """Return the losses of the published mechanisms that are private at a budget, by name."""
+    try:
+        family_request = request.make_request("audit")
+        references = compute_references(published_for(family_request), family_request)
+    except WorkbenchError:
+        # The number has no such value in this request, such as δ = 1.
+        return {}
+    return {
+        name: reference.objective
+        for name, reference in references.items()
+        if reference.is_certified or reference.mechanism is None
+    }
 
 
 def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:

@@ -56,6 +56,19 @@ _FRONTIER_COLOUR = 1
 _REQUEST_COLOUR = 6
 _GUESSING_COLOUR = 7
 
+# Published mechanism -> its name on the page. Others keep their names.
+_PUBLISHED_NAMES = {
+    "geometric": "geometric (discrete Laplace)",
+    "truncated geometric": "truncated geometric (discrete Laplace)",
+    "clamped geometric": "geometric (discrete Laplace), clamped",
+    "clamped truncated geometric": "truncated geometric (discrete Laplace), clamped",
+    "laplace": "Laplace",
+    "gaussian": "Gaussian",
+}
+_MIN_LINE_POINTS = 9  # Fewer points are not joined by a line.
+# A published mechanism is not drawn where its loss exceeds this multiple of the smallest one.
+_MAX_PUBLISHED_RATIO = 20
+
 _MAX_BARS = 2000  # A law with more values is not drawn as bars.
 _MAX_CELLS = 20_000  # A law with more cells is not drawn as a heat map.
 _MAX_LINES = 24  # A law with more lines is not drawn as lines.
@@ -151,6 +164,40 @@ def add_law_table(figure: FigureData, mechanism: Any) -> FigureData:
     return {**figure, "law": True, "table": table}
 
 
+def name_published(name: str) -> str:
+    """Return the name of a published mechanism on the page.
+
+    Args:
+        name: Its name in tables, or that of its law, such as "geometric, of the answer 4".
+    """
+    base, comma, rest = name.partition(",")
+    return f"{_PUBLISHED_NAMES.get(base, base)}{comma}{rest}"
+
+
+def make_published_curves(
+    values: Sequence[Fraction], losses: Sequence[dict[str, float]]
+) -> list[FigureData]:
+    """Return the losses of published mechanisms against a number of the budget, as series.
+
+    Args:
+        values: The values of the number.
+        losses: For each value, the losses of the mechanisms that apply there, by name.
+    """
+    names = list(dict.fromkeys(name for losses_here in losses for name in losses_here))
+    series = []
+    for position, name in enumerate(names):
+        x = []
+        y = []
+        for value, losses_here in zip(values, losses, strict=True):
+            loss = losses_here.get(name, math.inf)
+            if loss <= _MAX_PUBLISHED_RATIO * min(losses_here.values(), default=0.0):
+                x.append(float(value))
+                y.append(loss)
+        look = "line" if len(x) >= _MIN_LINE_POINTS else "filled"
+        series.append(make_series(name_published(name), look, position + 1, x, y))
+    return series
+
+
 def make_published_outlines(design: Design) -> list[FigureData]:
     """Return laws of published noise at the same budget, which are drawn over the design's law.
 
@@ -167,7 +214,8 @@ def make_published_outlines(design: Design) -> list[FigureData]:
         # A density has one edge more than values. It is drawn with fewer cells.
         is_density = len(x) > len(y)
         stride = max(1, math.ceil(len(y) / _MAX_DENSITY_CELLS)) if is_density else 1
-        outlines.append({"name": name, "x": x[::stride], "y": y[::stride]})
+        shown_name = name_published(name)
+        outlines.append({"name": shown_name, "x": x[::stride], "y": y[::stride]})
     return outlines
 
 
@@ -396,7 +444,9 @@ def make_curve_figure(
             "proven interval", "band", _DESIGN_COLOUR, x, y, low=bounds, steps=steps
         )
         series.append(interval)
-    series.append(make_series("designs", "hollow", _DESIGN_COLOUR, x, y, steps=steps))
+    # A line through few points would suggest a shape that nobody has computed.
+    look = "hollow" if len(x) >= _MIN_LINE_POINTS else "points"
+    series.append(make_series("designs", look, _DESIGN_COLOUR, x, y, steps=steps))
     axis_label = AXIS_LABELS.get(name, name)
     figure = make_line_figure(
         _make_curve_title(label, axis_label),
@@ -431,7 +481,7 @@ def _make_closed_form_series(x: Sequence[Any], rows: Sequence[Values]) -> list[F
 def _make_curve_note(rows: Sequence[Values], solved_rows: Sequence[Values], steps: bool) -> str:
     """Return the note below a curve."""
     note = ""
-    if len(solved_rows) > 1:
+    if len(solved_rows) >= _MIN_LINE_POINTS:
         meaning = "only join them for the eye"
         if steps:
             meaning = "keep the last value, because the minimal error jumps"
@@ -467,10 +517,11 @@ def _make_piece_series(name: str, look: str, rows: Sequence[Values]) -> list[Fig
     return [make_series(name, look, _FRONTIER_COLOUR, x, y)]
 
 
-def make_rival_figures(rows: Sequence[Values]) -> FigureData:
+def make_rival_figures(rows: Sequence[Values], label: str) -> FigureData:
     """Return exact pieces along δ as series, and published mechanisms as a table.
 
     Args:
+        label: The name of the loss of the published mechanisms.
         rows: The rows of the family's frontier. Their column "curve" tells exact pieces ("piece")
             and published mechanisms ("baseline", "limit").
 
@@ -491,10 +542,15 @@ def make_rival_figures(rows: Sequence[Values]) -> FigureData:
     # Rows without an objective come last.
     published_rows.sort(key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
     cells = [
-        [row.get("mechanism"), row.get("objective"), row.get("bound"), _describe_proof(row)]
+        [
+            name_published(row.get("mechanism") or ""),
+            row.get("objective"),
+            row.get("bound"),
+            _describe_proof(row),
+        ]
         for row in published_rows
     ]
-    heads = ["mechanism", "error", "lower bound", "proof"]
+    heads = ["mechanism", label, "lower bound", "privacy proof"]
     table = _make_table_figure("Other mechanisms at the same budget", heads, cells)
     if not cells:
         table["note"] = "None is published for this budget."

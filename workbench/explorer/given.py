@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record, Values
 from workbench.io.files import forbid_file_access
+from workbench.notions import get_notion, notion_names
 from workbench.pipeline.family import Family
 from workbench.pipeline.option import Option, to_json_value
 from workbench.pipeline.registry import list_families
@@ -56,10 +57,34 @@ _SLIDER_RANGES = {
 }
 _DEFAULT_SLIDER_RANGE = (0.05, 10.0)
 
+# Notion -> its full name. Notions of other packages have their titles.
+_NOTION_NAMES = {
+    "pure": "pure differential privacy (ε)",
+    "dp": "differential privacy (ε, δ)",
+    "pdp": "probabilistic differential privacy (ε, δ)",
+    "metric": "metric differential privacy (ε per unit of distance)",
+    "curve": "privacy curve (several pairs of ε, δ)",
+    "tradeoff": "f-differential privacy (trade-off function)",
+    "renyi": "Rényi differential privacy (α, ε)",
+    "zcdp": "zero-concentrated differential privacy (ρ)",
+    "gdp": "Gaussian differential privacy (μ)",
+}
+
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?")  # A text that Python code can contain as a number.
 
 # The form of a choice. Words of an error message that have another form are not offered.
 _CHOICE = re.compile(r"[\w:.-]+")
+
+
+def name_notion(name: str) -> str:
+    """Return the full name of a notion of privacy.
+
+    Args:
+        name: The name of a notion in requests, such as "dp".
+    """
+    if name in _NOTION_NAMES:
+        return _NOTION_NAMES[name]
+    return get_notion(name).title
 
 
 def offered_options(family: Family) -> dict[str, Option]:
@@ -169,14 +194,21 @@ def make_suggestions(family: Family) -> View:
         family: The family that has the options.
 
     Returns:
-        "words": option -> its choices. "examples": for each, "title" (its command line) and "given"
-        (its options).
+        "words": option -> its choices. "labels": option -> choice -> its full name. "examples": for
+        each, "title" (its command line) and "given" (its options).
     """
     choices_by_option = {}
+    labels_by_option = {}
     for name, option in offered_options(family).items():
         choices = list_choices(option)
         if choices:
             choices_by_option[name] = choices
+    if "notion" in choices_by_option:
+        labels_by_option["notion"] = {
+            name: name_notion(name)
+            for name in choices_by_option["notion"]
+            if name in notion_names()
+        }
     examples = []
     for title, option_texts in _read_examples(family):
         # An example that reads a file raises an error.
@@ -184,7 +216,7 @@ def make_suggestions(family: Family) -> View:
             values = {**read_option_values(family, option_texts), "check": "audit"}
             family.make_request_from_values(values)
             examples.append({"title": title, "given": option_texts})
-    return {"words": choices_by_option, "examples": examples}
+    return {"words": choices_by_option, "labels": labels_by_option, "examples": examples}
 
 
 def list_choices(option: Option) -> list[str]:

@@ -9,6 +9,7 @@ with other sections. A part is a figure (`workbench.explorer.figures`), or one o
     {"kind": "cells", heads, rows}             a table
     {"kind": "numbers", title, heads, rows}    a table that is shown on a click
     {"kind": "image", title, svg}              a picture that grows on a click
+    {"kind": "comparison", ...}                mechanisms (`workbench.explorer.comparison`)
 """
 
 from __future__ import annotations
@@ -23,23 +24,27 @@ from contextlib import closing
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench import __version__
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import to_jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import figures
-from workbench.explorer.given import FileTexts
+from workbench.explorer.given import FileTexts, list_file_texts, read_option_values
+from workbench.explorer.page_request import PageRequest
 from workbench.explorer.processes import Lanes, TaskStopped
 from workbench.io.files import write_atomically
 from workbench.io.shown import Facts, render_picture
+from workbench.pipeline.registry import get_family
 
 if TYPE_CHECKING:
     from workbench.io.result import Result, Row
     from workbench.pipeline.design import Design
     from workbench.privacy.claim import Claim
     from workbench.publishing.mechanism_guarantee import Guarantee
+    from workbench.recommendation.recommend import Recommendation
+>>>>>>> 57e1af86 (Answer in the field's words on the explorer's pages)
 
 
 _MIN_COMPRESSED_LENGTH = 1 << 20  # Data with more characters than this are compressed.
@@ -49,26 +54,22 @@ _SCRIPTS = (
     "charts.js",
     "pdf.js",
     "sentences.js",
+    "texts.js",
     "parts.js",
     "map.js",
     "board.js",
+    "comparison.js",
     "query.js",
+    "class.js",
     "family.js",
     "document.js",
     "explorer.js",
     "page.js",
 )
 
-# Column of a recommendation -> its head, in the tables "What to use" and "What is published".
-_USE_HEADS = {
-    "class": "class",
-    "objective": "expected loss",
-    "bound": "lower bound",
-    "certified": "certified",
-    "notes": "what it needs",
-}
+# Column of a recommendation -> its head in the table "What is published".
 _PUBLISHED_HEADS = {
-    "class": "class",
+    "name": "mechanism",
     "rmse": "root mean squared error",
     "worst": "loss of the worst answer",
     "bias": "largest bias",
@@ -88,8 +89,9 @@ def read_asset(name: str) -> str:
 
 @cache
 def build_script() -> str:
-    """Return the script of the page as one module."""
-    return "\n".join(map(read_asset, _SCRIPTS))
+    """Return the script of the page as one module, without lines that are comments."""
+    lines = "\n".join(map(read_asset, _SCRIPTS)).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("//"))
 
 
 def make_security_policy(*, live: bool) -> str:
@@ -243,20 +245,30 @@ def build_export_page(family: str, option_texts: Values, files: FileTexts = ()) 
 # Pages that commands write.
 
 
-def build_design_page(design: Design) -> str:
-    """Return the page of one design: its report, its mechanism, its privacy, and its row.
+def build_design_page(design: Design, option_texts: Values | None = None) -> str:
+    """Return the page of one design, in the form of an export.
 
     Args:
         design: The design to show, with or without a mechanism.
+        option_texts: Option -> its text, flag or list of texts. None: the options cannot be
+            written, so that the page has no curves.
+
+    Raises:
+        WorkbenchError: The options are not those of the family.
     """
-    is_proven = design.certificate is not None
-    row = make_hidden_table("The row", ["column", "value"], list(design.row().items()))
-    sections = [_make_section(design.heading, {"kind": "facts", "rows": design.facts()}, row)]
-    law_figures = figures.make_law_figures(design)
-    sections += [_make_section("", {**figure, "proven": is_proven}) for figure in law_figures]
-    if design.mechanism:
-        sections += _make_privacy_sections(design.mechanism, design.claim)
-    return build_document(design.heading, sections)
+    from workbench.explorer.tasks import Tasks
+
+    family = get_family(design.family.name)
+    tasks = Tasks()
+    if option_texts is None:
+        request = PageRequest(family, {}, {})
+    else:
+        files = list_file_texts(family, option_texts)
+        tasks = Tasks(files)
+        values = read_option_values(family, option_texts, files)
+        request = PageRequest(family, option_texts, values)
+    result = tasks.export_design(design, request)
+    return str(convert_message("export", {"result": result})["result"]["html"])
 
 
 def build_audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
@@ -294,10 +306,16 @@ def build_result_page(result: Result) -> str:
     """
     table = result.to_frame()
     rows = result.to_dict()["rows"]
-    texts = [{"kind": "text", "text": sentence} for sentence in result.sentences]
     all_rows = make_hidden_table(
         "Show them", list(table.columns), [list(row.values()) for row in rows]
     )
+    if result.name == "recommend":
+        sections = _make_recommendation_sections(cast("Recommendation", result), all_rows)
+        guarantee = getattr(result, "guarantee", None)
+        if guarantee is not None:
+            sections.insert(1, _make_guarantee_section(guarantee))
+        return build_document(result.title, sections)
+    texts = [{"kind": "text", "text": sentence} for sentence in result.sentences]
     images: list[Values] = []
     for name, draw in result.draw(table).items():
         figure = draw()
@@ -305,12 +323,6 @@ def build_result_page(result: Result) -> str:
             svg = render_picture(partial(_return_figure, figure))
             images.append({"kind": "image", "title": name.replace("_", " "), "svg": svg})
 
-    if result.name == "recommend":
-        sections = _make_recommendation_sections(rows, texts, images, all_rows)
-        guarantee = getattr(result, "guarantee", None)
-        if guarantee is not None:
-            sections.insert(1, _make_guarantee_section(guarantee))
-        return build_document(result.title, sections)
     sections = []
     if texts:
         sections.append(_make_section("What follows", *texts, is_narrow=False))
@@ -343,29 +355,25 @@ def _make_class_table(title: str, heads: Mapping[str, str], rows: Sequence[Row])
     }
 
 
-def _make_recommendation_sections(
-    rows: Sequence[Row], texts: Sequence[Values], images: Sequence[Values], all_rows: Values
-) -> list[Values]:
+def _make_recommendation_sections(result: Recommendation, all_rows: Values) -> list[Values]:
     """Return the sections of a recommendation.
 
-    They are the classes, the plot of their losses, what they publish, their commands, and the
-    classes that do not apply.
+    They are the comparison, what the mechanisms publish, and their commands.
     """
-    applicable = [row for row in rows if row["objective"] is not None]
-    classes = _make_class_table("What to use", _USE_HEADS, applicable)
+    from workbench.explorer.comparison import describe_comparison
+
+    comparison = describe_comparison(result)
+    applicable = [row for row in comparison["rows"] if row["objective"] is not None]
     published_table = _make_class_table("What is published", _PUBLISHED_HEADS, applicable)
-    commands = [(row["class"], row["command"]) for row in rows if row["command"]]
-    reasons = [(row["class"], row["notes"]) for row in rows if row["objective"] is None]
+    commands = [(row["name"], row["command"]) for row in comparison["rows"] if row["command"]]
     parts_by_title: dict[str, list[Values]] = {
-        "What to use": [*texts, {**classes, "look": "classes"}],
-        "": [*images],
+        "What to use": [{**comparison, "kind": "comparison"}],
     }
-    # A table with the names of the classes only is omitted.
+    # A table with the names of the mechanisms only is omitted.
     if len(published_table["heads"]) > 1:
-        parts_by_title["What is published"] = [published_table]
-    parts_by_title["The command of each"] = [{"kind": "facts", "rows": commands}]
-    parts_by_title["What does not apply, and why"] = [
-        {"kind": "facts", "rows": reasons},
+        parts_by_title["What is published"] = [{**published_table, "look": "stacked"}]
+    parts_by_title["The command of each"] = [
+        {"kind": "facts", "rows": commands},
         {**all_rows, "title": "All columns"},
     ]
     return [

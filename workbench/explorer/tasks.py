@@ -17,7 +17,8 @@ profile     the privacy profile and trade-off curve of the last design, and the 
 along       the objective against one number of the budget, over the range of its slider
 rivals      the family's frontier at this budget: exact pieces, published mechanisms and their laws
 formulas    where in the (ε, δ) plane which formula of the optimum holds
-recommend   mechanism classes for a query at a budget
+recommend   mechanism classes for a query at a budget, with the designs that their pages show first
+class       the mechanism of one class of a query
 export      everything above about one request, for a page without a server
 
 The hot options of a family are those, such as ε and δ, whose values only change numbers of a model
@@ -29,16 +30,16 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import to_jsonable
 from workbench.exact.objects import Values
-from workbench.explorer import alone, figures, views
+from workbench.explorer import alone, comparison, figures, views
 from workbench.explorer.formula_map import make_formula_map
 from workbench.explorer.given import (
     EMPTY_TEXTS,
@@ -65,6 +66,9 @@ from workbench.pipeline.outcome import attempt_design
 from workbench.pipeline.registry import get_family
 from workbench.solvers.search import Deadline
 
+if TYPE_CHECKING:
+    from workbench.recommendation.recommend import Recommendation
+
 # Time limits of solves in seconds. The worker of a task stops it later (LANE_LIMIT_SECONDS).
 _PRELIMINARY_SECONDS = Fraction(1, 20)
 _SLIDER_DESIGN_SECONDS = Fraction(6)
@@ -82,7 +86,9 @@ _MAX_CURVE_PASS_SECONDS = 20.0
 
 _MAX_STORED_CURVES = 12  # The rows of this many curves are stored; older ones are forgotten.
 _EXPORT_DESIGNS = 13  # The number of designs in an export.
+_DESIGN_PAGE_SECONDS = 5.0  # The page of `design --html` has the parts that are begun by then.
 _EXPORT_SECONDS = 8 * _CURVE_PASS_SECONDS  # After this time an export omits further designs.
+_MAX_COMPARED_CHARACTERS = 4_000_000  # Larger views of compared designs are not sent ahead.
 _MAX_STEP_CHARACTERS = 250_000  # Larger figures of a design along a curve are omitted.
 
 
@@ -138,6 +144,10 @@ class Tasks:
         # The key of the last request, and its design.
         self._last: tuple[str, Design] | None = None
         self._curves: OrderedDict[str, _CurveRows] = OrderedDict()
+        # The last query without its time limit, and its comparison.
+        self._comparison: tuple[str, Recommendation] | None = None
+        # The key of a request -> the design of the last comparison that answers it.
+        self._compared_designs: dict[str, Design] = {}
 
     def run(
         self, task: str, request: Values, report_progress: ProgressFunction = ignore_progress
@@ -158,7 +168,9 @@ class Tasks:
         """
         InvalidRequest.check_choice(TASK_NAMES, "task", task)
         if task == "recommend":
-            return alone.compute_recommendation(request, report_progress)
+            return self._compare_classes(request, report_progress)
+        if task == "class":
+            return self._show_class(request, report_progress)
 
         family_name = request.get("family", "")
         if not isinstance(family_name, str):
@@ -191,11 +203,12 @@ class Tasks:
         return self._timings[json.dumps([family.name, fixed], sort_keys=True)]
 
     def _get_last_design(self, request: PageRequest) -> Design | None:
-        """Return the last design if it answers this request."""
-        if self._last is None:
-            return None
-        key, design = self._last
-        return design if key == request.key else None
+        """Return the last design, or that of the last comparison, if it answers this request."""
+        if self._last is not None:
+            key, design = self._last
+            if key == request.key:
+                return design
+        return self._compared_designs.get(request.key)
 
     def _get_audited_design(
         self, request: PageRequest, limit_seconds: Fraction = _FULL_DESIGN_SECONDS
@@ -254,6 +267,48 @@ class Tasks:
             return None
         finally:
             timing.certify_seconds = clock.elapsed_seconds
+
+    # Comparisons of classes.
+
+    def _compare_classes(self, request: Values, report_progress: ProgressFunction) -> View:
+        """Return the comparison of a query, with the designs of classes that have their own page.
+
+        See `comparison.describe_comparison`. A row with a design has "view", the view of `certify`.
+        """
+        result = alone.compute_recommendation(request, report_progress)
+        self._comparison = (_write_query_key(request), result)
+        self._compared_designs.clear()
+        view = comparison.describe_comparison(result)
+        for row in view["rows"]:
+            address = comparison.read_design_command(row["command"] or "")
+            if address is not None and row["class"] in result.design_makers:
+                row["view"] = self._make_compared_view(*address, result.design(row["class"]))
+        answer: View = to_jsonable(view, nan_as_null=True)
+        return answer
+
+    def _make_compared_view(self, family: Family, texts: Values, design: Design) -> View | None:
+        """Return the view of a design of a comparison, and store the design for its page.
+
+        The result is None if the view is too large to send.
+        """
+        page_request = PageRequest(family, texts, read_option_values(family, texts))
+        self._compared_designs[page_request.key] = design
+        view = to_jsonable(_make_certified_view(design, page_request), nan_as_null=True)
+        is_small = len(json.dumps(view)) <= _MAX_COMPARED_CHARACTERS
+        return view if is_small else None
+
+    def _show_class(self, request: Values, report_progress: ProgressFunction) -> View:
+        """Return the mechanism of one class of a query (`comparison.describe_class`)."""
+        name = request.get("class")
+        if not isinstance(name, str):
+            must("class", "a text", type(name).__name__)
+        stored = self._comparison
+        if stored is not None and stored[0] == _write_query_key(request):
+            result = stored[1]
+        else:
+            result = alone.compute_recommendation(request, report_progress, only=name)
+        answer: View = to_jsonable(comparison.describe_class(result, name), nan_as_null=True)
+        return answer
 
     # Tasks.
 
@@ -315,10 +370,7 @@ class Tasks:
         design_request = request.make_request("certify", **limit)
         design = _solve_or_best_found(partial(request.family.design_request, design_request))
         self._last = (request.key, design)
-        view = views.make_design_view(design, request, is_final=True)
-        if design.certificate:
-            view["certificate"] = design.certificate.content().decode()
-        return view
+        return _make_certified_view(design, request)
 
     prove = certify
 
@@ -416,26 +468,39 @@ class Tasks:
             request: The request of the page.
 
         Returns:
-            "overlays" and "table": see `figures.make_rival_figures`. "rows": the rows of the
-            frontier. "laws": outlines that are drawn over the law of the design.
+            "overlays" and "table": see `figures.make_rival_figures`; "overlays" also has the
+            curves of published mechanisms. "rows": the rows of the frontier. "laws": outlines that
+            are drawn over the law of the design. "design": the loss of the design, with which the
+            published mechanisms are compared ("label", "value", "low").
         """
         if request.family.frontier is None:
             raise InvalidRequest(
                 f"No published mechanisms are listed for the family {request.family.name}."
             )
         design = self._get_audited_design(request)
-        laws: list[View] = []
+        label = views.find_objective_label(design)
+        # Published mechanisms are compared by their loss.
+        loss: View = {"label": label, "value": design.objective, "low": design.bound}
+        has_loss = request.values.get("minimise", "loss") in (None, "loss")
+        if label == views.DECODER_LABEL:
+            loss = {"label": "mean squared error", "value": design.details["mse"], "low": None}
+            has_loss = False
+        answer: View = {"overlays": {}, "table": None, "rows": [], "laws": [], "design": loss}
         if design.mechanism:
-            laws = figures.make_published_outlines(design)
+            answer["laws"] = figures.make_published_outlines(design)
         try:
             rows = alone.compute_frontier_rows(request)
         except InvalidRequest as error:
-            if laws:
-                return {"overlays": {}, "table": None, "rows": [], "laws": laws}
-            raise InvalidRequest(
-                f"Other mechanisms are not listed for this request. {error}"
-            ) from None
-        return figures.make_rival_figures(rows) | {"rows": rows, "laws": laws}
+            if not answer["laws"]:
+                raise InvalidRequest(
+                    f"Other mechanisms are not listed for this request. {error}"
+                ) from None
+        else:
+            answer |= figures.make_rival_figures(rows, loss["label"]) | {"rows": rows}
+        if has_loss:
+            for name, series in alone.compute_published_curves(request).items():
+                answer["overlays"][name] = [*answer["overlays"].get(name, []), *series]
+        return answer
 
     def export(self, request: PageRequest) -> View:
         """Return everything about one request, for a page without a server.
@@ -451,8 +516,34 @@ class Tasks:
             along the first slider; "errors": why a part is missing; "listing": the description of
             the family.
         """
+        view = (self.certify if request.family.certifies else self.complete)(request)
+        return self._collect_export(request, view)
+
+    def export_design(self, design: Design, request: PageRequest) -> View:
+        """Return everything about a design that is already computed, as `export` does.
+
+        Parts that are not begun within _DESIGN_PAGE_SECONDS are left out, with a message.
+
+        Args:
+            design: The design.
+            request: The request that it answers. Without values, because an option has no text,
+                the page has the design and its privacy only.
+        """
+        self._last = (request.key, design)
+        view = _make_certified_view(design, request)
+        page = self._collect_export(request, view, Deadline(_DESIGN_PAGE_SECONDS))
+        answer: View = to_jsonable(page, nan_as_null=True)
+        return answer
+
+    def _collect_export(
+        self, request: PageRequest, view: View, part_deadline: Deadline | None = None
+    ) -> View:
+        """Return the parts of an export, around the view of its design.
+
+        part_deadline: parts that are not begun by then are left out. None: only the designs along
+        the slider are limited.
+        """
         family = request.family
-        view = (self.certify if family.certifies else self.complete)(request)
         quiet = replace(request, report_progress=ignore_progress)
         slider_names = list(request.slider_values)
 
@@ -461,8 +552,9 @@ class Tasks:
         for name in slider_names:
             curve_request = replace(quiet, task_fields={"along": name})
             parts[f"along {name}"] = partial(self.along, curve_request)
-        parts["rivals"] = partial(self.rivals, quiet)
-        parts["formulas"] = partial(self.formulas, quiet)
+        if request.values:
+            parts["rivals"] = partial(self.rivals, quiet)
+            parts["formulas"] = partial(self.formulas, quiet)
         steps = self._list_export_steps(quiet)
         parts |= steps
 
@@ -472,6 +564,10 @@ class Tasks:
         for done_count, (name, compute) in enumerate(parts.items()):
             request.report_progress(done_count, len(parts))
             if name in steps and deadline.has_passed:
+                continue
+            if part_deadline is not None and part_deadline.has_passed:
+                if name not in steps:
+                    errors[name] = "It takes long: `workbench explore --export` computes it."
                 continue
             try:
                 answers[name] = compute()
@@ -497,7 +593,8 @@ class Tasks:
             if name in answers:
                 page[name] = answers[name]
         if "rivals" in answers:
-            page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
+            keys = ("overlays", "table", "laws", "design")
+            page["rivals"] = {key: answers["rivals"][key] for key in keys}
         page["listing"] = [entry for entry in describe_families() if entry["name"] == family.name]
         return page
 
@@ -535,6 +632,23 @@ def _describe_fields(task: str, family: Family, option_texts: OptionTexts, reque
     limit_text = limit if isinstance(limit, str) else None
     new_texts = adapt_request(family, texts, str(request.get("changed")), limit_text)
     return {"given": new_texts, "room": classify_missing_options(family, new_texts)}
+
+
+def _make_certified_view(design: Design, request: PageRequest) -> View:
+    """Return a design to which nothing is added any more, with the certificate's file."""
+    view = views.make_design_view(design, request, is_final=True)
+    if design.certificate:
+        view["certificate"] = design.certificate.content().decode()
+    return view
+
+
+def _write_query_key(request: Values) -> str:
+    """Return a text that is equal for equal queries, whatever their time limit."""
+    query = request.get("query") or {}
+    if not isinstance(query, Mapping):
+        return ""
+    texts = {name: text for name, text in query.items() if name != "time_limit"}
+    return json.dumps(texts, sort_keys=True, default=str)
 
 
 def _make_audited_solve(
@@ -610,4 +724,5 @@ TASK_NAMES = (
     "formulas",
     "export",
     "recommend",
+    "class",
 )

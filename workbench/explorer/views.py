@@ -10,19 +10,54 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.exact.numbers import round_up
 from workbench.explorer import figures
-from workbench.explorer.given import View, write_command_line, write_python_call
+from workbench.explorer.given import (
+    View,
+    name_notion,
+    write_command_line,
+    write_python_call,
+)
 from workbench.explorer.page_request import PageRequest
 from workbench.mechanisms.mechanism import as_mechanism
 
 if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
+DECODER_LABEL = "ε towards the decoder"  # The objective of noise that is sent in few bits.
+
 # Column of a design's row -> the name of the objective that it contains.
 _OBJECTIVE_LABELS = {
     "mae": "mean absolute error",
     "mse": "mean squared error",
     "ell": "minimal noise parameter ℓ",
-    "decoder_epsilon": "ε towards the decoder",
+    "decoder_epsilon": DECODER_LABEL,
+}
+
+# Loss -> the name of its mean.
+LOSS_NAMES = {
+    "squared": "mean squared error",
+    "absolute": "mean absolute error",
+    "error-rate": "error rate",
+}
+
+# Label of a mean loss -> what the name of the loss is followed by.
+_LOSS_SUFFIXES = {"expected loss": "", "worst-case loss": " of the worst answer"}
+
+# Label of a fact -> its label on the page. "": the fact is left out.
+_FACT_LABELS = {
+    "ell": "",
+    "delta0": "",
+    "decoder_epsilon": DECODER_LABEL,
+    "database_epsilon": "ε of the data",
+    "mse": "mean squared error",
+    "mean_bits": "mean bits of a number",
+}
+
+# Words in facts -> the same in the words of the page.
+_FACT_WORDS = {
+    "the least ell": f"the least {DECODER_LABEL}",
+    "search over ell": "search over step sizes",
+    "this ell": "this step size",
+    "an ell so close to 1": "so small a step",
 }
 
 # Facts whose numbers are no objective.
@@ -54,7 +89,7 @@ def make_design_view(
     """
     family = request.family
     row = design.row()
-    facts = design.facts()
+    facts = word_facts(design)
     is_certified = design.certificate is not None
     is_unproven = family.certifies and not is_certified
     notes = [text for label, text in facts if label == "note" and text.startswith("Not proven")]
@@ -88,6 +123,26 @@ def make_design_view(
     }
 
 
+def word_facts(design: Design) -> list[tuple[str, str]]:
+    """Return the facts of a design in the words of the page, with the full name of the notion.
+
+    Args:
+        design: Any design.
+    """
+    facts = []
+    notion = design.claim.notion.name
+    for label, text in design.facts():
+        shown_label = _FACT_LABELS.get(label, label)
+        if not shown_label:
+            continue
+        for word, other in _FACT_WORDS.items():
+            text = text.replace(word, other)
+        if label == "requested" and text.startswith(f"{notion},"):
+            text = f"{name_notion(notion)}{text.removeprefix(notion)}"
+        facts.append((shown_label, text))
+    return facts
+
+
 def _is_unfinished(design: Design) -> bool:
     """Return whether the search was stopped, so that the loss may not be minimal."""
     has_unproven_note = any(text.startswith(("Not proven", "Preliminary")) for text in design.words)
@@ -110,7 +165,7 @@ def find_objective_label(design: Design) -> str:
         design: Any design.
 
     Returns:
-        The label, for example "expected loss"; "objective" if no fact or column has the value.
+        The label, for example "mean squared error"; "objective" if no fact or column has the value.
     """
     facts = [fact for fact in design.facts() if fact[0] not in _BOUND_LABELS]
     rounded_text = f"{design.objective:.9g}"
@@ -122,6 +177,9 @@ def find_objective_label(design: Design) -> str:
         if value == design.objective:
             labels.append(column)
     label = next(iter(labels), "objective")
+    loss_name = LOSS_NAMES.get(str(getattr(design.request.aim, "loss", None)))
+    if label in _LOSS_SUFFIXES and loss_name is not None:
+        return f"{loss_name}{_LOSS_SUFFIXES[label]}"
     return _OBJECTIVE_LABELS.get(label, label)
 
 

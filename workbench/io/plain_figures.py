@@ -9,11 +9,11 @@ A figure is a dictionary with the entries kind, title, and these:
                  ""; others: outlines {name, x (labels as numbers), y} over the bars
     heat         x and y: labels of the axes; rows, columns, values [row][column]
 
-The look of a series is one of these: line, dashed, hollow (points of a solver), filled (proven
-points), halo (rings around other points), segments (each two points are joined), dashed-segments,
-band (from low to y) or area (from 0 to y). `draw_chart` draws hollow, halo and dashed-segments as
-lines. None or NaN in x or y is a gap in the line. If the entry
-`steps` of a series is true, each y continues until the next x.
+The look of a series is one of these: line, dashed, hollow (points of a solver, which a thin line
+joins), points (the same without a line), filled (proven points), halo (rings around other points),
+segments (each two points are joined), dashed-segments, band (from low to y) or area (from 0 to y).
+`draw_chart` draws hollow, halo and dashed-segments as lines. None or NaN in x or y is a gap in the
+line. If the entry `steps` of a series is true, each y continues until the next x.
 """
 
 from __future__ import annotations

@@ -179,11 +179,15 @@ class Recommendation(Result):
     Attributes:
         chosen: name of the class to use. None if no class serves the query.
         design_makers: name of a class -> function that makes its certified design.
+        query: the query whose classes are compared.
+        mechanisms: name of a class -> its mechanism, for classes that have one.
     """
 
     notebook_columns = ("class", "objective", "bound", "certified", "notes")
     chosen: str | None = None
     design_makers: Mapping[str, Callable[[], Design]] = field(default_factory=dict)
+    query: Query | None = None
+    mechanisms: Values = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -456,6 +460,8 @@ def _compare_classes(
         (*sentences, *notes),
         None if best is None else best["class"],
         design_makers,
+        query,
+        mechanisms,
     )
 
 

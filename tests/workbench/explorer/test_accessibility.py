@@ -192,9 +192,9 @@ def test_a_query_is_refined_and_a_design_saved_by_keyboard_alone(
     page.wait("new URLSearchParams(location.hash.slice(1)).get('epsilon') === '2'")
     page.wait(
         "!document.querySelector('.stale') "
-        "&& !document.querySelector('main').textContent.includes('being solved')"
+        "&& document.querySelector('.lead')?.textContent.startsWith('Best: ')"
     )
-    tab_to(page, "node.textContent === 'integer noise, clamped' && node.closest('table')")
+    tab_to(page, "node.textContent.startsWith('optimal integer noise') && node.closest('table')")
     page.press("Enter")
     page.wait(SETTLED, 90)
     tab_to(page, "node.textContent === 'Pin to compare'")

@@ -22,8 +22,10 @@ import pytest
 
 from bench.chromium import Chromium, Page
 from workbench.cli.explore import _write_redirect
+from workbench.explorer.comparison import name_mechanism
 from workbench.explorer.given import describe_families, read_option_values
 from workbench.explorer.server import Server
+from workbench.explorer.views import word_facts
 from workbench.pipeline.design import Design
 from workbench.pipeline.registry import get_family, list_families
 from workbench.recommendation.recommend import recommend
@@ -164,7 +166,7 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(
             assert is_same or column in ("bound", "pure_epsilon"), column
     facts = page.js("""[...document.querySelectorAll('table.facts tr')]
         .map((row) => [...row.cells].map((cell) => cell.textContent))""")
-    assert {label for label, _ in design.facts()} <= set(dict(facts))
+    assert {label for label, _ in word_facts(design)} <= set(dict(facts))
     if get_family(name).draws:
         assert page.js("document.querySelectorAll('svg.chart, img.picture').length") >= 1
     check_clean(page)
@@ -464,27 +466,55 @@ def open_solved_query(browser: Chromium, server: Server) -> Page:
     """Open the first page with a query, and wait until all classes are solved."""
     page = browser.open(server.make_address(QUERY_STATE))
     page.wait("document.querySelector('main.home')?.dataset.drawn")
-    page.wait("!document.querySelector('.home .card.whole').textContent.includes('being solved')")
+    page.wait("document.querySelector('.lead')?.textContent.startsWith('Best: ')")
     return page
 
 
 def test_the_first_page_compares_classes_and_opens_one(browser: Chromium, server: Server) -> None:
     page = open_solved_query(browser, server)
     cells = page.js("""[...document.querySelectorAll('.home table tbody tr')]
-        .map((row) => [...row.cells].map((cell) => cell.textContent))""")
+        .map((row) => [...row.cells].map((cell) => (
+            cell.querySelector('a') ?? cell).textContent))""")
     result = recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
-    rows = {row["class"]: row for row in result}
+    rows = {name_mechanism(row["class"]): row for row in result}
     for name, loss, bound, *_ in cells:
         assert is_cell_of(loss, rows[name]["objective"])
         assert bound == "-" or is_cell_of(bound, rows[name]["bound"])
     assert page.js("document.querySelectorAll('svg.chart .pick').length") >= 2
     page.js("""void [...document.querySelectorAll('.home table a')]
-        .find((link) => link.textContent === 'integer noise, clamped').click()""")
+        .find((link) => link.textContent.startsWith('optimal integer noise')).click()""")
     page.wait(IS_PROVEN)
-    class_loss = rows["integer noise, clamped"]["objective"]
+    class_loss = rows[name_mechanism("integer noise, clamped")]["objective"]
     assert is_cell_of(page.js(SHOWN_LOSS), class_loss, HOT_START_TOLERANCE)
     page.js("history.back() ?? 1")
     page.wait("document.querySelector('main.home')")
+    assert page.complaints == []
+
+
+def test_a_published_mechanism_opens_its_own_page(browser: Chromium, server: Server) -> None:
+    page = open_solved_query(browser, server)
+    page.js("""void [...document.querySelectorAll('.home table a')]
+        .find((link) => link.textContent.startsWith('geometric')).click()""")
+    page.wait(IS_PROVEN)
+    result = recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
+    loss = next(row["objective"] for row in result if row["class"] == "clamped geometric")
+    assert is_cell_of(page.js(SHOWN_LOSS), loss)
+    page.js("document.querySelector('.back a').click() ?? 1")
+    page.wait("document.querySelector('main.home')?.dataset.drawn")
+    check_clean(page)
+
+
+def test_texts_that_people_type_are_understood_or_answered_by_a_proposal(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_solved_query(browser, server)
+    page.set_control("query-answers", "0 to 5")
+    page.wait("document.getElementById('query-answers').value === '0..5'")
+    page.set_control("query-epsilon", "ln(3)")
+    page.wait("document.querySelector('.sentence button:not([hidden])')")
+    page.js("document.querySelector('.sentence button').click() ?? 1")
+    page.wait("document.getElementById('query-epsilon').value === '1.09861228'")
+    page.wait("document.querySelector('.lead')?.textContent.startsWith('Best: ')")
     assert page.complaints == []
 
 

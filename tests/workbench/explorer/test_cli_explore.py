@@ -306,10 +306,11 @@ def test_design_and_audit_write_pages_with_their_numbers(
     options = ["--save", "noise.json", "--html", "design.html", "--json"]
     code, out, err = run_here(capsys, *DESIGN_NOISE, *options)
     assert code == 0, err
-    sections = read_page_data(tmp_path / "design.html")["sections"]
-    parts = [part for section in sections for part in section["parts"]]
-    (row,) = [dict(part["rows"]) for part in parts if part["kind"] == "numbers"]
-    assert row["objective"] == json.loads(out)["objective"]
+    export = read_page_data(tmp_path / "design.html")["export"]
+    assert export["view"]["row"]["objective"] == json.loads(out)["objective"]
+    # The command of the page gives this design.
+    assert export["view"]["command"].split()[2:3] == DESIGN_NOISE[1:2]
+    assert export["along"]
     code, _, err = run_here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")
     assert code == 0, err
     facts_part = read_page_data(tmp_path / "audit.html")["sections"][0]["parts"][0]

@@ -50,8 +50,10 @@ def save_law(figure: dict[str, Any], folder: Path) -> Path:
 
 
 def find_law_figure(page: str) -> dict[str, Any]:
-    """Return the figure of the law in a page of sections."""
+    """Return the figure of the law in a page of sections, or of one design."""
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    if "export" in data:
+        return data["export"]["view"]["figures"][0]
     return next(
         part for section in data["sections"] for part in section["parts"] if "table" in part
     )

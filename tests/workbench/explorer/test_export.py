@@ -17,9 +17,11 @@ import pytest
 
 import workbench as wb
 from workbench.explorer.figures import make_law_figure, make_profile_figures
+from workbench.explorer.given import read_option_values
 from workbench.explorer.page import build_audit_page, build_design_page, build_result_page
 from workbench.explorer.tasks import Tasks
 from workbench.papers.gallery import write_gallery
+from workbench.pipeline.registry import get_family
 
 # An address that a browser would fetch: all are forbidden except data in the page itself.
 _FETCHED_ADDRESS = re.compile(r"""(src|href)\s*=\s*["'](?!data:)|@import|url\(""")
@@ -73,13 +75,26 @@ NOISE = wb.ModuloNoise(n=4, max_shift=1)
 
 def test_a_design_page_has_the_facts_the_law_and_the_objective() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1)
-    facts, *other_parts = read_parts(build_design_page(design))
-    assert [tuple(fact) for fact in facts["rows"]] == design.facts()
-    (bars,) = [part for part in other_parts if part["kind"] == "bars"]
+    view = read_data(build_design_page(design))["export"]["view"]
+    names = {label for label, _ in design.facts()}
+    assert {label for label, _ in view["facts"]} == names
+    (bars,) = view["figures"]
     assert bars["values"] == design.mechanism.pmf.tolist()
-    assert bars["proven"]
-    (numbers,) = [part for part in other_parts if part["kind"] == "numbers"]
-    assert dict(numbers["rows"])["objective"] == design.objective
+    assert view["certificate"] == design.certificate.content().decode()
+    assert view["row"]["objective"] == view["objective"] == design.objective
+
+
+def test_a_design_page_is_the_export_of_its_options() -> None:
+    texts = {"n": "4", "max_shift": "1", "epsilon": "1", "delta": "0.1"}
+    family = get_family("modulo")
+    values = read_option_values(family, texts) | {"check": "certify"}
+    design = family.design_request(family.make_request_from_values(values))
+    page = read_data(build_design_page(design, texts))["export"]
+    export = Tasks().run("export", {"family": "modulo", "given": texts})
+    assert page.keys() == export.keys()
+    assert page["along"].keys() == export["along"].keys() == {"epsilon", "delta"}
+    assert page["view"]["certificate"] == export["view"]["certificate"]
+    assert len(page["steps"]) == len(export["steps"])
 
 
 def test_the_drawn_profile_is_the_exact_one() -> None:
@@ -140,30 +155,23 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
-    parts = [part for part in read_parts(build_result_page(result)) if part["kind"] != "text"]
-    assert [part["kind"] for part in parts] == [
-        "cells",
-        "image",
-        "cells",
-        "facts",
-        "facts",
-        "numbers",
-    ]
-    classes, _, outputs, commands, other_classes, _ = parts
+    parts = read_parts(build_result_page(result))
+    assert [part["kind"] for part in parts] == ["comparison", "cells", "facts", "numbers"]
+    comparison, outputs, commands, _ = parts
     # Five columns fit on a printed page.
-    assert max(len(classes["heads"]), len(outputs["heads"])) == 5
-    applicable = [row for row in result if row["objective"] is not None]
-    objectives = [[row["class"], row["objective"]] for row in applicable]
-    assert [row[:2] for row in classes["rows"]] == objectives
-    assert commands["rows"] == [[row["class"], row["command"]] for row in applicable]
-    assert len(other_classes["rows"]) + len(applicable) == len(result)
+    assert len(outputs["heads"]) == 5
+    losses = [(row["class"], row["objective"]) for row in comparison["rows"]]
+    assert losses == [(row["class"], row["objective"]) for row in result]
+    assert [text for _, text in commands["rows"]] == [
+        row["command"] for row in result if row["command"]
+    ]
 
 
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:
     result = wb.recommend(range="0..1", epsilon=1, loss="absolute")
     tables = [part for part in read_parts(build_result_page(result)) if part["kind"] == "cells"]
-    # The tables of the classes, and of what they publish.
-    assert [part.get("look") for part in tables] == ["classes", None]
+    # The table of what the mechanisms publish.
+    assert [part.get("look") for part in tables] == ["stacked"]
     heads = result._repr_html_().split("</thead>")[0]
     assert [head.split("<")[0] for head in heads.split("<th>")[1:]] == [
         "class", "objective", "bound", "certified", "notes",

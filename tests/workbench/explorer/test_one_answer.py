@@ -81,26 +81,50 @@ def test_the_first_page_removes_its_recommendation_when_the_query_changes(
     browser: Chromium, server: Server
 ) -> None:
     page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
-    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Best: ')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
     page.set_control("query-epsilon", "2")
     page.wait("window.release")
-    assert page.js("document.querySelector('.lead').textContent") == "Comparing classes …"
+    assert page.js("document.querySelector('.lead').textContent") == "Comparing mechanisms …"
     page.js("window.release()")
-    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Best: ')")
     check_clean(page)
 
 
-def test_a_page_that_a_click_opens_shows_the_loss_of_the_first_page(
+def test_a_page_that_a_click_opens_shows_the_design_of_the_first_page(
     browser: Chromium, server: Server
 ) -> None:
     page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
-    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Best: ')")
     row = """[...document.querySelectorAll('td a')]
-        .find((link) => link.textContent === 'best channel').closest('tr')"""
+        .find((link) => link.textContent === 'an optimal table of probabilities').closest('tr')"""
     class_loss = page.js(f"{row}.cells[1].textContent")
+    # No other design is needed: none is released.
+    page.js(HOLD.replace("TASKS", "['design', 'certify', 'prove']"))
+    page.js(f"void {row}.querySelector('a').click()")
+    page.wait("document.querySelector('.hero .badge.proven')")
+    assert page.js("document.querySelector('.hero .value').textContent") == class_loss
+    assert page.js("typeof window.release") == "undefined"
+    check_clean(page)
+
+
+def test_a_search_that_ends_early_shows_the_loss_of_the_first_page(
+    browser: Chromium, server: Server
+) -> None:
+    page = open_explorer(browser, server, {"form": "numbers", "answers": "0..3"})
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Best: ')")
+    row = """[...document.querySelectorAll('td a')]
+        .find((link) => link.textContent === 'an optimal table of probabilities').closest('tr')"""
     page.js(HOLD.replace("TASKS", "['certify', 'prove']"))
     page.js(STOP_DESIGNS_EARLY)
+    # The design of the first page is too large to be handed on.
+    page.js(
+        "document.addEventListener('workbench-recommended', (event) => "
+        "event.detail.rows.forEach((row) => { delete row.view; })) ?? 1"
+    )
+    page.set_control("query-epsilon", "2")
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Best: ')")
+    class_loss = page.js(f"{row}.cells[1].textContent")
     page.js(f"void {row}.querySelector('a').click()")
     page.wait("document.querySelector('.hero .value')")
     assert page.js("document.querySelector('.hero .value').textContent") == f"at most {class_loss}"

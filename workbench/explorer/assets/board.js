@@ -200,7 +200,11 @@ function makeBoard(actions = {}) {
   );
 
   const drawCurve = (name) => {
-    const { figure, overlays } = curves[name];
+    const { overlays } = curves[name];
+    let { figure } = curves[name];
+    // A note stands below the first chart only.
+    const first = Object.keys(curves).find((other) => curves[other].figure.note === figure.note);
+    if (first !== name) figure = { ...figure, note: "" };
     const points = pins.map((pin) => ({ name: pin.name, x: pin.view.hot[name], y: pin.view.objective }));
     const canMinimise = actions.least?.(view).includes(name);
     const limit = (loss, isDone) => isDone && actions.limit(name, loss);
@@ -358,8 +362,11 @@ function makeBoard(actions = {}) {
     },
 
     // Grey the design because the request is wrong. The last valid design stays.
-    showError(sentence) {
-      alert.textContent = sentence;
+    //
+    // remedy: {text, action}, a button beside the sentence; null for none.
+    showError(sentence, remedy = null) {
+      const button = remedy && el("button", { type: "button", onclick: remedy.action }, remedy.text);
+      alert.replaceChildren(...[sentence, " ", button].filter(Boolean));
       alert.hidden = false;
       waiting.hidden = true;
       result.classList.toggle("stale", Boolean(view));
@@ -397,7 +404,7 @@ function makeBoard(actions = {}) {
     },
 
     // Show published mechanisms: their outlines, and their losses as dots and as a table.
-    showRivals({ laws, table }) {
+    showRivals({ laws, table, design: loss }) {
       outlines = laws ?? [];
       drawLaw();
       const { title, heads, rows } = table ?? { rows: [] };
@@ -405,15 +412,13 @@ function makeBoard(actions = {}) {
         dropCard("rivals");
         return;
       }
-      const design = {
-        name: "this design", value: view?.objective, low: view?.bound, certified: view?.certified,
-      };
+      const design = { name: "this design", ...loss, certified: view?.certified };
       const others = [];
       for (const [name, value, low, proof] of rows) {
         if (value === null) continue;
         others.push({ name, value, low, certified: proof === "certified", notes: proof });
       }
-      const figure = { kind: "dots", title, x: view.label, rows: [design, ...others] };
+      const figure = { kind: "dots", title, x: loss.label, rows: [design, ...others] };
       const canDraw = others.length && design.value > 0;
       const chart = canDraw ? makeFigure(figure, figureOptions()) : el("h2", {}, title);
       addFreshCard("rivals", "Other mechanisms").show(chart, makeTable(heads, rows, title));

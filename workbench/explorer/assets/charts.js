@@ -19,7 +19,7 @@ const HEAT_SHADES = 5;  // The colour scale of a heat map has these many colours
 const HEAT_LEVELS = 255;  // Cells of one level are one SVG path, because thousands of elements are slow.
 const MIN_HEAT_SHARE = 0.004;  // Cells below this share of the scale are not drawn.
 const COLOUR_BAR_STEPS = 40;
-const MAX_LOSS_RATIO = 20;  // Classes with a larger multiple of the smallest loss are not drawn.
+const MAX_LOSS_RATIO = 20;  // Mechanisms with a larger multiple of the smallest loss are not drawn.
 
 const seriesColour = (index) => `var(--s${index % SERIES_COLOURS})`;
 
@@ -217,6 +217,7 @@ function drawSeries(series, xScale, yScale) {
     const fill = series.look === "proven" ? colour : "var(--paper)";
     return [thinLine, ...drawMarkers(series, xScale, yScale, fill)];
   }
+  if (series.look === "points") return drawMarkers(series, xScale, yScale, "var(--paper)");
   if (series.look === "halo") {
     const markers = drawMarkers(series, xScale, yScale, colour, 7);
     for (const marker of markers) marker.setAttribute("opacity", 0.35);
@@ -243,7 +244,7 @@ function legendMarks(series) {
     const band = { ...series, look: "band", x: [1, 25], y: [1, 1], low: [11, 11], steps: false };
     return drawSeries(band, identity, identity);
   }
-  const hasMarkers = ["hollow", "filled", "halo", "proven"].includes(series.look);
+  const hasMarkers = ["hollow", "points", "filled", "halo", "proven"].includes(series.look);
   const xs = hasMarkers ? [13] : [1, 25];
   return drawSeries({ ...series, x: xs, y: xs.map(() => 6), steps: false }, identity, identity);
 }
@@ -638,8 +639,10 @@ function drawDots(figure, width, { open } = {}) {
   const smallest = Math.min(...figure.rows.map((row) => row.value));
   const rows = figure.rows.filter((row) => row.value <= MAX_LOSS_RATIO * smallest);
   if (!rows.length) return null;
-  const isNarrow = width < 560;
-  const left = isNarrow ? 12 : 200;
+  const nameWidth = CHARACTER_WIDTH * Math.max(...rows.map((row) => row.name.length));
+  // Names stand above their dots if they would take more than half of the width.
+  const isNarrow = width < 560 || nameWidth > width / 2;
+  const left = isNarrow ? 12 : Math.max(200, nameWidth + 16);
   const rowHeight = isNarrow ? 40 : 27;
   const height = rows.length * rowHeight + 52;
   const bottom = height - 44;

@@ -79,6 +79,8 @@ function makePart(part, zoom) {
       const table = makeTable(part.heads, part.rows, part.title);
       return el("div", { class: part.look ?? null }, table);
     }
+    case "comparison":
+      return el("div", {}, ...makeComparison(part, part.lead));
     case "numbers":
       return makeFoldedTable(part.title, part.heads, part.rows);
     default:
@@ -86,9 +88,36 @@ function makePart(part, zoom) {
   }
 }
 
-// Build the list of contents, with a button that opens or folds all sections.
-function makeContents(root, chapters) {
-  const items = chapters.map(({ id, title }) => el("li", {}, el("a", { href: `#${id}` }, title)));
+// Build the thumbnails of the figures of a chapter. Each opens the section of its figure.
+//
+// chapterSections: the sections after the chapter's own; nodes: section -> its element.
+function makeThumbnails(chapterSections, nodes) {
+  const items = [];
+  for (const section of chapterSections) {
+    const picture = section.parts.find((part) => part.kind === "image");
+    if (!picture) continue;
+    const open = (event) => {
+      event.preventDefault();
+      nodes.get(section).open = true;
+      nodes.get(section).scrollIntoView();
+    };
+    const image = el("img", { alt: "", src: imageAddress(picture.svg), loading: "lazy" });
+    items.push(el("li", {}, el("a", { href: "#", onclick: open }, image, section.title)));
+  }
+  return items.length ? el("ul", { class: "thumbnails" }, ...items) : "";
+}
+
+// Build the contents: the chapters with their thumbnails, and a button for all sections.
+function makeContents(root, sections, nodes) {
+  const isChapter = (section) => section.level === 1 && section.id;
+  const chapters = sections.filter(isChapter).map((chapter) => {
+    const start = sections.indexOf(chapter) + 1;
+    const rest = sections.slice(start);
+    const end = rest.findIndex(isChapter);
+    const chapterSections = end < 0 ? rest : rest.slice(0, end);
+    const link = el("h2", {}, el("a", { href: `#${chapter.id}` }, chapter.title));
+    return el("div", {}, link, makeThumbnails(chapterSections, nodes));
+  });
   const toggleAll = () => {
     const folds = [...root.querySelectorAll("details.fold")];
     const willOpen = !folds.every((fold) => fold.open);
@@ -96,7 +125,7 @@ function makeContents(root, chapters) {
   };
   const button = el("button", { type: "button", onclick: toggleAll }, "Open or fold all");
   const attributes = { class: "card whole", "aria-label": "Contents" };
-  return el("nav", attributes, el("ul", {}, ...items), button);
+  return el("nav", attributes, ...chapters, button);
 }
 
 // Show a document of sections. If it has chapters (level 1), all other sections are folded.
@@ -115,7 +144,8 @@ function showSections(root, data) {
     return el("section", attributes, heading, ...parts);
   };
   const body = data.sections.map(makeSection);
-  if (chapters.length) body.unshift(makeContents(root, chapters));
+  const nodes = new Map(data.sections.map((section, index) => [section, body[index]]));
+  if (chapters.length) body.unshift(makeContents(root, data.sections, nodes));
   root.replaceChildren(
     el("header", {}, el("h1", {}, data.title), makeThemeButton(root)),
     el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)),

@@ -50,20 +50,22 @@ function mountLive(root, data, host) {
   const brand = el("a", { href: "#", onclick: openHome }, "dp-workbench");
   const header = el("header", {}, el("h1", {}, brand), bar, stop, makeThemeButton(root), status);
   root.replaceChildren(header, place);
-  const knownLosses = new Map();
+  const compared = new Map();  // The query text of a request -> its row of the comparison.
   const shared = { families, host, say, place, bar, stop };
-  const familyPage = makeFamilyPage(root, { ...shared, status, knownLosses });
+  const familyPage = makeFamilyPage(root, { ...shared, status, compared });
   const open = (state, row) => {
-    if (row?.certified) knownLosses.set(normaliseQuery(state), row.objective);
+    if (row?.certified) compared.set(normaliseQuery(state), row);
     host.keep(state, true);
     read();
   };
   const queryPage = makeQueryPage({ ...shared, open });
+  const classPage = makeClassPage({ ...shared, open });
   let shownPage = null;
   function read() {
     const query = new URLSearchParams(host.state());
     const isRequest = query.has("family") || ([...query].length && !query.has("form"));
-    const nextPage = isRequest ? familyPage : queryPage;
+    let nextPage = isRequest ? familyPage : queryPage;
+    if (query.has("class")) nextPage = classPage;
     if (shownPage && shownPage !== nextPage) shownPage.leave();
     shownPage = nextPage;
     nextPage.read(query);

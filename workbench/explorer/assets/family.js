@@ -15,8 +15,8 @@ const SOLVING = "solving …";
 const BUDGET_OPTIONS = [
   "epsilon", "delta", "rho", "mu", "alpha", "curve", "tradeoff", "max_loss", "bits", "runs",
 ];
-// A design is also private at every larger value of these numbers.
-const LARGER_IS_WEAKER = ["epsilon", "delta", "rho", "mu"];
+// A design is also private at every larger value of these numbers, or fits into more bits.
+const LARGER_IS_WEAKER = ["epsilon", "delta", "rho", "mu", "bits"];
 // A design is also private at every smaller value of this number.
 const SMALLER_IS_WEAKER = ["runs"];
 const POINT_OPTIONS = { curve: ["ε", "δ"], tradeoff: ["α", "β"] };  // options that are lists of points
@@ -37,8 +37,8 @@ function readPoints(text) {
 
 // Build the page of a family. Returns {read(query), stop(), leave()}.
 //
-// knownLosses: the query text of a class -> the loss that the first page found.
-function makeFamilyPage(root, { families, host, say, status, place, bar, stop, knownLosses }) {
+// compared: the query text of a request -> its row of the comparison on the first page.
+function makeFamilyPage(root, { families, host, say, status, place, bar, stop, compared }) {
   let state = { family: [...families.keys()][0], given: {} };
   let controls = {};  // option name -> its control
   let room = { unfit: [], instead: {}, moved: [] };  // options that do not fit the request
@@ -128,13 +128,18 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
     board.showWaiting("Stopped.");
   }
 
-  function showDesign(view) {
-    clearTimeout(lateTimer);
+  // Return the row of the first page that answers a request, if there is one.
+  function findComparedRow(given) {
     const query = new URLSearchParams({ family: state.family });
-    for (const [name, value] of Object.entries(view.given)) {
+    for (const [name, value] of Object.entries(given)) {
       for (const text of [value].flat()) query.append(name, text);
     }
-    board.show({ ...view, found: knownLosses.get(normaliseQuery(query)) });
+    return compared.get(normaliseQuery(query));
+  }
+
+  function showDesign(view) {
+    clearTimeout(lateTimer);
+    board.show({ ...view, found: findComparedRow(view.given)?.objective });
   }
 
   // Compute the design of the current request. Requests that arrive meanwhile are computed
@@ -166,7 +171,9 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
     const solvingTimer = setTimeout(() => say(SOLVING), LATE_MILLISECONDS);
     let mayContinue = true;
     try {
-      const view = await ask("design", {}, controller.signal);
+      // What the first page has designed is not designed again.
+      const handed = findComparedRow(givenTexts())?.view;
+      const view = handed ?? await ask("design", {}, controller.signal);
       designMilliseconds = performance.now() - start;
       if (!isHere) return false;
       acceptDesign(view);
@@ -232,8 +239,9 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
       const high = formatNumber(nearest.view.objective, 5);
       const interval = Number.isFinite(low) ? `between ${formatNumber(low, 5)} and ${high}` : `at most ${high}`;
       const source = `the design at ${SYMBOLS[name] ?? name} = ${formatNumber(nearest.at)}`;
-      note = `Shown: ${source}, which is private at ${formatNumber(value)} too. `
-        + `The optimal loss here is ${interval}.`;
+      const property = name === "bits" ? "fits into" : "is private at";
+      note = `Shown: ${source}, which ${property} ${formatNumber(value)} too. `
+        + `The smallest ${nearest.view.label} here is ${interval}.`;
     }
     const hot = { ...nearest.view.hot, [name]: value };
     showBorrowedDesign({ ...nearest.view, hot }, note);
@@ -288,7 +296,11 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
     say(text, true);
     const name = Object.keys(controls).find((option) => new RegExp(`^${option}\\b`).test(text));
     markInvalid(name, text);
-    board.showError(text);
+    const proposal = name ? proposePlainText(name, state.given[name]) : null;
+    board.showError(text, proposal && {
+      text: `Use ${proposal.text}${proposal.note}`,
+      action: () => setOption(name, proposal.text, true),
+    });
     root.dispatchEvent(new CustomEvent("workbench-failed", { bubbles: true, detail: text }));
   }
 
@@ -521,7 +533,8 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
   }
 
   // Set an option and compute the design.
-  function setOption(name, value, isDone) {
+  function setOption(name, text, isDone) {
+    const value = readPlainText(name, text);
     const family = currentFamily();
     const option = family.options.find((entry) => entry.name === name);
     const given = { ...state.given };
@@ -637,8 +650,8 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
   async function loadSuggestions(signal) {
     const name = state.family;
     const family = currentFamily();
-    const { words, examples } = await ask("suggestions", {}, signal);
-    Object.assign(family, { words, examples, known: true });
+    const { words, labels, examples } = await ask("suggestions", {}, signal);
+    Object.assign(family, { words, labels, examples, known: true });
     if (name !== state.family) return;
     listExamples(family);
     buildControls();
@@ -668,7 +681,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, k
     const makeNode = (option) => {
       const { name } = option;
       const points = POINT_OPTIONS[name];
-      const described = points ? { ...option, points } : option;
+      const described = { ...option, points, labels: family.labels?.[name] ?? {} };
       controls[name] = makeControl(described, state.given[name], setOption, choices[name]);
       return controls[name].node;
     };

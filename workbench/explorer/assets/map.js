@@ -145,10 +145,27 @@ DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
   return root;
 };
 
+// Build a sentence instead of a map that would be one rectangle.
+function makeSingleFormula(figure) {
+  const [region] = figure.regions;
+  const formula = region.name.replace(/^\d+: /, "");
+  const ends = `${formatNumber(region.x[0], 3)} to ${formatNumber(region.x.at(-1), 3)}`;
+  const isWhole = Math.max(...region.high) >= 1 && Math.min(...region.low) <= 0;
+  const deltas = isWhole ? "every δ" : "every δ of the proven region";
+  const text = region.denominator
+    ? `One formula is the optimum for ε from ${ends} and ${deltas}: ${formula}.`
+    : `For ε from ${ends} and ${deltas}: ${formula}.`;
+  const note = figure.note ? el("p", { class: "soft" }, figure.note) : "";
+  const box = el("figure", {}, el("h2", {}, "The formula of the optimum"), el("p", {}, text), note);
+  box.mark = () => {};
+  return box;
+}
+
 // Build the map with the list of its formulas, and a line about the region under the pointer.
 //
 // Pointing at a formula of the list highlights its region.
 function makeMap(figure, options = {}) {
+  if (figure.moved && figure.regions.length === 1) return makeSingleFormula(figure);
   const target = figure.moved ? "a region" : "the curve";
   const action = options.pick ? "; click to go there" : "";
   const hint = `Point at ${target} to read its formula${action}.`;

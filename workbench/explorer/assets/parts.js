@@ -10,6 +10,12 @@ const SYMBOLS = {
   epsilon: "ε", delta: "δ", rho: "ρ", mu: "μ", alpha: "α", runs: "runs T", max_loss: "maximal loss",
 };
 
+// Option -> its label in the words of the field.
+const OPTION_LABELS = {
+  max_shift: "one person changes an answer by at most", sensitivity: "one person changes an answer by at most",
+  notion: "privacy notion", n: "largest answer n", bits: "mean bits of a number",
+};
+
 // Create an HTML element.
 //
 // Attributes that start with "on" are event listeners; true sets an attribute without a value;
@@ -40,7 +46,8 @@ function makeTable(heads, rows, name = "Numbers") {
   const head = heads.some(Boolean) ? el("thead", {}, el("tr", {}, ...headCells)) : null;
   const makeCell = (value, index) => {
     const content = value instanceof Node ? value : formatCell(value);
-    return el("td", { class: isNumeric[index] ? "right" : null }, content);
+    const attributes = { class: isNumeric[index] ? "right" : null, "data-head": heads[index] || null };
+    return el("td", attributes, content);
   };
   const body = el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(makeCell))));
   const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": name };
@@ -493,7 +500,8 @@ function makeControl(option, value, report, choices = null) {
   const { name } = option;
   const id = `option-${name}`;
   const helpId = `${id}-help`;
-  const label = SYMBOLS[name] ? `${SYMBOLS[name]} (${name})` : name.replaceAll("_", " ");
+  const label = OPTION_LABELS[name]
+    ?? (SYMBOLS[name] ? `${SYMBOLS[name]} (${name})` : name.replaceAll("_", " "));
   const help = el("p", { class: "help", id: helpId }, option.help);
   const errorNode = el("p", { class: "error", id: `${id}-error`, hidden: true });
   const shared = { id, "aria-describedby": helpId };
@@ -573,7 +581,7 @@ function makeChoiceControl(option, value, report, choices, { shared, label, help
     const text = Array.isArray(newValue) ? newValue.join(",") : newValue;
     const current = text || option.default || "";
     const isOther = current && !plainChoices.includes(current);
-    const entries = plainChoices.map((choice) => el("option", { value: choice }, choice));
+    const entries = plainChoices.map((choice) => el("option", { value: choice }, option.labels?.[choice] ?? choice));
     if (!option.default && !option.required) entries.unshift(el("option", { value: "" }, "-"));
     if (acceptsOthers || isOther) {
       entries.push(el("option", { value: OTHER_CHOICE }, "another …"));

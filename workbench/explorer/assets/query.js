@@ -7,8 +7,16 @@ const DEFAULT_QUERY = {
 const FORMS = {
   numbers: "whole numbers or a list", range: "real numbers in a range", labels: "labels or categories",
 };
-const LOSSES = { squared: "its square", absolute: "its size", "error-rate": "the same, whatever its size" };
-const LOSS_NAMES = { squared: "squared error", absolute: "absolute error", "error-rate": "error rate" };
+const LOSSES = {
+  squared: "mean squared error", absolute: "mean absolute error", "error-rate": "error rate",
+};
+const PROMISE = "Find the most accurate mechanism for your privacy budget, with a proof";
+const SUMMARY =
+  "A mechanism adds randomness to an answer, so that the published answer hides every single person. "
+  + "Describe your answers; the page compares the best possible mechanism with published ones such as "
+  + "Laplace and Gaussian noise.";
+const PUBLISH_HINT =
+  "To publish counts, means or histograms of a CSV file with these mechanisms, use the command ";
 const TIME_LIMITS = ["2", "20"];  // The comparison runs with these limits in turn, in seconds.
 
 // Write a query in one order and without its time limit, so that equal queries are equal texts.
@@ -37,10 +45,10 @@ function makeQueryFields(change) {
     form: makeSelect("form", "Kind of answers", FORMS),
     answers: makeInput("answers", "Answers", 12),
     range: makeInput("range", "Range", 12),
-    max_shift: makeInput("max_shift", "Maximal change of an answer by one person", 4),
+    max_shift: makeInput("max_shift", "Largest change of an answer by one person", 4),
     epsilon: makeInput("epsilon", "Privacy budget ε", 5),
-    delta: makeInput("delta", "δ", 6),
-    loss: makeSelect("loss", "Loss of an error", LOSSES),
+    delta: makeInput("delta", "Privacy budget δ", 6),
+    loss: makeSelect("loss", "Error to minimise", LOSSES),
   };
 }
 
@@ -55,7 +63,8 @@ function makeQueryPage({ families, host, say, place, bar, stop, open }) {
     host.keep(String(new URLSearchParams(state)), true);
     read(new URLSearchParams(host.state()));
   };
-  const change = (name, value) => {
+  const change = (name, text) => {
+    const value = readPlainText(name, text);
     state[name] = value;
     if (name === "form") {
       state.answers = value === "labels" ? "a,b,c,d" : "0..100";
@@ -66,15 +75,23 @@ function makeQueryPage({ families, host, say, place, bar, stop, open }) {
   };
   const fields = makeQueryFields(change);
   const errorNode = el("p", { class: "error", role: "alert", hidden: true });
-  const shiftPart = el("span", {}, "; one person moves them by at most ", fields.max_shift);
+  const proposalNode = el("button", { type: "button", hidden: true });
+  const shiftPart = el(
+    "span", {}, "; adding or removing one person changes an answer by at most ", fields.max_shift,
+  );
   const sentence = el(
     "div", {}, "My answers are ", fields.form, " ", fields.answers, fields.range, shiftPart,
-    ". I accept ε = ", fields.epsilon, ", δ = ", fields.delta, "; an error costs ", fields.loss, ".",
+    ". My privacy budget is ε = ", fields.epsilon, ", δ = ", fields.delta, ". Minimise the ",
+    fields.loss, ".",
+  );
+  const intro = el(
+    "section", { class: "intro", "aria-label": "About this page" },
+    el("h2", {}, PROMISE), el("p", {}, SUMMARY), el("p", { class: "soft" }, PUBLISH_HINT, el("code", {}, "workbench publish"), "."),
   );
   const preventSubmit = (event) => event.preventDefault();
   const formAttributes = { class: "card sentence", "aria-label": "Query", onsubmit: preventSubmit };
-  const form = el("form", formAttributes, sentence, errorNode);
-  const card = makeCard("Classes of mechanisms", "whole");
+  const form = el("form", formAttributes, sentence, errorNode, proposalNode);
+  const card = makeCard("Comparison of mechanisms", "whole");
 
   const makeLink = (queryText, content, action, attributes = {}) => {
     const follow = (event) => {
@@ -94,68 +111,40 @@ function makeQueryPage({ families, host, say, place, bar, stop, open }) {
     el("h2", {}, "Or choose a family of mechanisms, with all its options"),
     el("ul", { class: "families" }, ...familyItems),
   );
-  const root = el("main", { class: "home" }, form, card.node, familyList);
+  const root = el("main", { class: "home" }, intro, form, card.node, familyList);
 
   // Show the rows of a comparison. isPartial: larger classes are still being solved.
   const showComparison = (comparison, isPartial) => {
-    const { rows, sentences } = comparison;
-    const solved = rows.filter((row) => row.objective !== null);
-    const rowOf = new Map(rows.map((row) => [row.class, row]));
-    const figure = {
-      kind: "dots",
-      title: "Expected loss of each class, and its proven lower bound",
-      x: `expected ${LOSS_NAMES[state.loss] ?? "error rate"}`,
-      rows: solved.map((row) => ({
-        name: row.class,
-        value: row.objective,
-        low: row.bound > 0 ? row.bound : null,
-        certified: row.certified,
-        notes: row.notes,
-      })),
-    };
-    const openDot = (dot) => {
-      const row = rowOf.get(dot.name);
-      return row?.state ? () => open(row.state, row) : null;
-    };
-    const makeName = (row) => {
-      if (!row.state) return row.class;
-      return makeLink(row.state, [row.class], () => open(row.state, row));
-    };
-    const makeBadge = (row) => {
-      const className = row.certified ? "badge proven" : "badge";
-      return el("span", { class: className }, row.certified ? "✓ certified" : "not certified");
-    };
-    const verdict = isPartial
-      ? "The smallest loss so far. The larger classes are still being solved."
-      : sentences[0] ?? "";
-    const heads = ["class", "expected loss", "lower bound", "proof", "requirements"];
-    const cells = solved.map((row) => (
-      [makeName(row), row.objective, row.bound || null, makeBadge(row), row.notes]
-    ));
-    const otherSentences = isPartial ? [] : sentences.slice(1);
-    const unsolved = rows.filter((row) => row.objective === null);
-    const reasons = unsolved.map((row) => [row.class, row.notes]);
-    const makeReasons = () => [makeTable(["class", "reason"], reasons, "Classes that do not apply")];
-    card.show(
-      el("p", { class: "lead" }, el("strong", {}, verdict)),
-      makeFigure(figure, { open: openDot }),
-      makeTable(heads, cells, "Classes"),
-      ...otherSentences.map((text) => el("p", {}, text)),
-      makeFolded("Classes that do not apply, and the reasons", makeReasons),
-    );
+    const openRow = (row) => open(row.state ?? stateOfClass(row), row);
+    const makeName = (row) => makeLink(row.state ?? stateOfClass(row), [row.name], () => openRow(row));
+    const rowOf = new Map(comparison.rows.map((row) => [row.name, row]));
+    const openDot = (dot) => () => openRow(rowOf.get(dot.name));
+    const lead = isPartial
+      ? `${comparison.lead.replace(/^Best:/, "Best so far:")} More mechanisms are being solved …`
+      : comparison.lead;
+    card.show(...makeComparison(comparison, lead, { makeName, open: openDot }));
     root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
     const detail = { ...comparison, partial: isPartial };
     root.dispatchEvent(new CustomEvent("workbench-recommended", { bubbles: true, detail }));
   };
+  const stateOfClass = (row) => String(new URLSearchParams({ ...state, class: row.class }));
 
   // Grey the comparison of an earlier query.
   const showProgress = () => {
     if (card.isEmpty) card.title();
     const verdict = card.node.querySelector(".lead");
-    if (verdict) verdict.textContent = "Comparing classes …";
+    if (verdict) verdict.textContent = "Comparing mechanisms …";
     for (const paragraph of card.node.querySelectorAll(".lead ~ p")) paragraph.remove();
     card.stale();
-    card.say("Comparing classes …");
+    card.say("Comparing mechanisms …");
+  };
+
+  // Offer a text that the workbench understands instead of the text of a field.
+  const showProposal = (name, proposal) => {
+    proposalNode.hidden = !proposal;
+    if (!proposal) return;
+    proposalNode.textContent = `Use ${proposal.text}${proposal.note}`;
+    proposalNode.onclick = () => change(name, proposal.text);
   };
 
   const showError = (error) => {
@@ -166,6 +155,7 @@ function makeQueryPage({ families, host, say, place, bar, stop, open }) {
     fields[fieldName]?.setAttribute("aria-invalid", "true");
     errorNode.textContent = text;
     errorNode.hidden = false;
+    showProposal(fieldName, proposePlainText(fieldName, state[fieldName]));
     card.stale();
     card.say("");
     say(text, true);
@@ -178,19 +168,18 @@ function makeQueryPage({ families, host, say, place, bar, stop, open }) {
     running = controller;
     stop.disabled = false;
     errorNode.hidden = true;
+    proposalNode.hidden = true;
     for (const node of Object.values(fields)) node.removeAttribute("aria-invalid");
     showProgress();
     const query = recommendOptions(state);
-    const progress = (done, total) => card.say(`Comparing classes, ${done} of ${total} …`);
+    const progress = (done, total) => card.say(`Comparing mechanisms, ${done} of ${total} …`);
     try {
       for (const time_limit of TIME_LIMITS) {
         const request = { query: { ...query, time_limit } };
         const comparison = await host.ask("recommend", request, controller.signal, progress);
         if (controller.signal.aborted) return;
-        for (const row of comparison.rows) row.state = queryOfCommand(row.command, families);
-        const isOpen = comparison.rows.some((row) => /stopped|time limit reached/.test(row.notes ?? ""));
-        showComparison(comparison, time_limit === TIME_LIMITS[0] && isOpen);
-        if (!isOpen) break;
+        showComparison(comparison, time_limit === TIME_LIMITS[0] && comparison.stopped);
+        if (!comparison.stopped) break;
       }
     } catch (error) {
       if (error.name !== "AbortError") showError(error);

@@ -125,24 +125,3 @@ function recommendOptions({ form, answers, range, max_shift, ...others }) {
   if (form === "labels") return { answers, neighbours: "all", ...filled };
   return { answers, max_shift, ...filled };
 }
-
-// Split a command line into its arguments, without their quotation marks.
-function splitCommand(command) {
-  const quoted = command.match(/"[^"]*"|'[^']*'|\S+/g) ?? [];
-  return quoted.map((argument) => argument.replace(/^(["'])(.*)\1$/, "$2"));
-}
-
-// Convert a command `workbench design ...` to the query text of the page; null for other commands.
-function queryOfCommand(command, families) {
-  const [, verb, familyName, ...rest] = splitCommand(command ?? "");
-  const family = families.get(familyName);
-  if (verb !== "design" || !family) return null;
-  const query = new URLSearchParams({ family: familyName });
-  while (rest.length) {
-    const [flag, value] = rest.shift().split(/=(.*)/s);
-    const option = family.options.find((entry) => `--${entry.flag.replaceAll("_", "-")}` === flag);
-    if (!option) return null;
-    query.append(option.name, option.kind === "flag" ? "true" : value ?? rest.shift());
-  }
-  return String(query);
-}

@@ -1,0 +1,151 @@
+"""Test the comparison of mechanisms in the field's words, and what a click on one of them opens."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+import workbench as wb
+from workbench.explorer import alone
+from workbench.explorer.comparison import describe_class, describe_comparison, round_loss
+from workbench.explorer.tasks import Tasks
+from workbench.pipeline.registry import get_family
+from workbench.recommendation.recommend import Recommendation
+
+QUERY = {"answers": "0..4", "max_shift": "1", "epsilon": "1", "delta": "1e-5", "loss": "squared"}
+
+
+@pytest.fixture(scope="module")
+def counts() -> Recommendation:
+    """Return the comparison for counts 0..4."""
+    return wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="1e-5")
+
+
+@pytest.fixture(scope="module")
+def reals() -> Recommendation:
+    """Return the comparison for the real numbers in [0, 1]."""
+    return wb.recommend(range="0..1", epsilon=1, loss="absolute", time_limit=1)
+
+
+def test_losses_are_rounded_up_and_bounds_down() -> None:
+    assert round_loss(1.78579158) == "1.786"
+    assert round_loss(1.78575794, 5, is_bound=True) == "1.7857"
+    assert round_loss(0.0123411) == "0.01235"
+    # A number with few digits is not changed.
+    assert [round_loss(0.3), round_loss(2), round_loss(1200.0)] == ["0.3", "2", "1200"]
+
+
+def test_the_lead_claims_no_more_than_the_rows(counts: Recommendation) -> None:
+    view = describe_comparison(counts)
+    match = re.fullmatch(
+        r"Best: an optimal table of probabilities, mean squared error (?P<loss>\S+) "
+        r"\(typically ±(?P<error>[\d.]+)\); no mechanism is below (?P<bound>\S+)\. "
+        r"Simpler: geometric \(discrete Laplace\) noise, (?P<more>\S+) % more\.",
+        view["lead"],
+    )
+    assert match is not None
+    rows = {row["class"]: row for row in counts}
+    best = rows["best channel"]
+    ratio = rows["clamped geometric"]["objective"] / best["objective"]
+    assert best["objective"] <= float(match["loss"]) < best["objective"] * 1.001
+    assert best["bound"] * 0.9999 < float(match["bound"]) <= best["bound"]
+    assert best["objective"] ** 0.5 <= float(match["error"]) < best["objective"] ** 0.5 * 1.01
+    assert 100 * (ratio - 1) <= float(match["more"]) < 110 * (ratio - 1)
+
+
+def test_a_prior_that_is_assumed_is_named(counts: Recommendation) -> None:
+    view = describe_comparison(counts)
+    assert "assumes that all answers are equally likely" in view["assumption"]
+    best = next(row for row in view["rows"] if row["class"] == "best channel")
+    assert best["remark"].startswith("assumes that all answers are equally likely")
+    worst = wb.recommend(answers="0..2", max_shift=1, epsilon=1, prior="worst")
+    assert describe_comparison(worst)["assumption"] == ""
+
+
+def test_a_bound_of_given_outputs_is_none_of_every_mechanism() -> None:
+    result = wb.recommend(answers="0..4", outputs="0,4", max_shift=1, epsilon=1)
+    assert "no mechanism is below" not in describe_comparison(result)["lead"]
+
+
+def test_a_class_that_was_stopped_leaves_the_best_open(reals: Recommendation) -> None:
+    rows = [{**row, "notes": "stopped: early"} for row in reals]
+    stopped = Recommendation(reals.title, rows, "recommend", chosen=reals.chosen, query=reals.query)
+    assert describe_comparison(stopped)["lead"].startswith("Best found: ")
+
+
+def test_every_mechanism_of_a_range_can_be_shown(reals: Recommendation) -> None:
+    solved = [row for row in reals if row["objective"] is not None]
+    assert len(solved) > 5
+    for row in solved:
+        view = describe_class(reals, row["class"])["view"]
+        assert view["objective"] == row["objective"]
+        assert view["certified"] == bool(row["certified"])
+
+
+def test_a_published_mechanism_is_shown_with_its_certificate(counts: Recommendation) -> None:
+    answer = describe_class(counts, "clamped geometric")
+    certificate = counts.design("clamped geometric").certificate
+    assert answer["view"]["certificate"] == certificate.content().decode()
+    assert answer["profile"]["risk"]["guess"] > 0.5
+
+
+def test_a_class_that_does_not_apply_gives_the_reason(reals: Recommendation) -> None:
+    with pytest.raises(wb.errors.InvalidRequest, match="cannot be shown: it needs delta > 0"):
+        describe_class(reals, "Gaussian")
+
+
+def refuse_designs(*_: object, **__: object) -> None:
+    """Stand in for a computation that must not happen again."""
+    raise AssertionError("A design was computed a second time.")
+
+
+def test_a_page_that_a_click_opens_computes_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = Tasks()
+    view = tasks.run("recommend", {"query": QUERY})
+    row = next(row for row in view["rows"] if row["class"] == "integer noise, clamped")
+    given = dict(parse_qsl(row["state"]))
+    family = get_family(given.pop("family"))
+    monkeypatch.setattr(type(family), "design_request", refuse_designs)
+    monkeypatch.setattr(alone, "compute_recommendation", refuse_designs)
+    assert row["view"]["given"] == given
+    assert row["view"]["objective"] == row["objective"]
+    assert "certificate" in row["view"]
+    assert tasks.run("profile", {"family": family.name, "given": given})["figures"]
+    # A published mechanism comes from the same comparison.
+    answer = tasks.run("class", {"query": QUERY, "class": "clamped geometric"})
+    assert answer["view"]["heading"] == "Geometric (discrete Laplace) noise, clamped"
+
+
+def test_a_class_is_shown_without_an_earlier_comparison() -> None:
+    request = {"query": QUERY, "class": "clamped geometric"}
+    answer: dict[str, Any] = Tasks().run("class", request)
+    epsilon = Fraction(QUERY["epsilon"])
+    expected = wb.recommend(
+        answers="0..4", max_shift=1, epsilon=epsilon, delta="1e-5", only="clamped geometric"
+    )
+    assert answer["view"]["objective"] == expected.rows[0]["objective"]
+
+
+def test_a_design_of_the_page_is_compared_by_its_loss_alone() -> None:
+    """The objective of noise in few bits is the ε of the decoder, and that of Laplace a loss."""
+    answer = Tasks().run("rivals", {"family": "laplace", "given": {"epsilon": "1", "bits": "5"}})
+    assert answer["design"]["label"] == "mean squared error"
+    assert answer["design"]["value"] == 2
+    assert answer["overlays"] == {}
+
+
+def test_published_curves_pass_through_the_table_of_the_budget() -> None:
+    given = {"on": "reals", "loss": "absolute", "epsilon": "0.5"}
+    answer = Tasks().run("rivals", {"family": "noise", "given": given})
+    losses = {name: loss for name, loss, *_ in answer["table"]["rows"]}
+    curves = {series["name"]: series for series in answer["overlays"]["epsilon"]}
+    assert "Laplace" in curves
+    for name, series in curves.items():
+        loss = dict(zip(series["x"], series["y"], strict=True))[0.5]
+        assert loss == pytest.approx(losses[name], rel=1e-9)
+        assert sorted(series["x"]) == series["x"]
+        assert series["y"] == sorted(series["y"], reverse=True)
