@@ -13,15 +13,17 @@ from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.explorer import figures
 from workbench.explorer.given import View
-from workbench.explorer.page_request import PageRequest, ProgressFunction
+from workbench.explorer.page_request import PageRequest, ProgressFunction, ignore_progress
 from workbench.frontiers.run import get_frontier, make_frontier_plan, run_frontier_plan
 from workbench.io.files import forbid_file_access
+from workbench.io.plain_figures import FigureData
 from workbench.pipeline.option import read_options
 from workbench.pipeline.published import compute_references, published_for
 
 if TYPE_CHECKING:
     from workbench.recommendation.recommend import Recommendation
 
+_CLASS_CURVE_EPSILONS = (0.05, 10.0)  # The smallest and the largest ε of the chart of a class.
 _PUBLISHED_GRID_SIZE = 13  # Curves of published mechanisms have this many values.
 _MAX_QUOTED_LENGTH = 80  # An error quotes at most this many characters of a wrong value.
 
@@ -150,6 +152,39 @@ def _compute_published_losses(request: PageRequest) -> dict[str, float]:
         for name, reference in references.items()
         if reference.is_certified or reference.mechanism is None
     }
+
+
+def compute_class_curve(
+    request: Values, result: Recommendation, class_name: str
+) -> FigureData | None:
+    """Return the error of a published mechanism against ε.
+
+    Args:
+        request: The JSON object of the page, with the "query".
+        result: A comparison that contains the class.
+        class_name: The name of the class.
+
+    Returns:
+        The chart. None if the class is designed by a solver, or if the budget has no ε.
+    """
+    row = next(row for row in result if row["class"] == class_name)
+    assert result.query is not None
+    epsilon = result.query.claim.epsilon
+    if "published (" not in row["notes"] or not isinstance(epsilon, (int, Fraction)):
+        return None
+    low, high = _CLASS_CURVE_EPSILONS
+    ratio = (high / low) ** (1 / (_PUBLISHED_GRID_SIZE - 1))
+    epsilons = [Fraction(f"{low * ratio**k:.3g}") for k in range(_PUBLISHED_GRID_SIZE)]
+    losses: list[dict[str, float]] = []
+    values = sorted({*epsilons, Fraction(epsilon)})
+    for value in values:
+        moved = compute_recommendation(
+            request, ignore_progress, only=class_name, epsilon=str(value)
+        )
+        loss = moved.rows[0]["objective"]
+        losses.append({} if loss is None else {class_name: loss})
+    series = figures.make_published_curves(values, losses)
+    return figures.make_published_curve_figure(series, str(result.query.aim.loss))
 
 
 def order_coarse_first(grid: list[Fraction], current: Any) -> list[Fraction]:

@@ -17,12 +17,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
+from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Record
 from workbench.explorer import figures, views
 from workbench.explorer.given import View, encode_address_fragment, read_arguments
+from workbench.explorer.page_request import PageRequest
 from workbench.io.result import Row
 from workbench.pipeline.family import Family
 from workbench.pipeline.recommendation import Query
@@ -61,6 +64,9 @@ _SIMPLE_CLASSES = ("clamped geometric", "Laplace", "randomized response")
 _FINITE_CLASS = "best channel"
 _RANGE_CLASS = "channel on a grid"
 _ANSWER_LOSSES = ("absolute", "error-rate")  # The best outputs for these losses are answers.
+# Options of noise on a range that the first page can express, besides the budget and the loss.
+_CLAMPED_NOISE_OPTIONS = {"on", "clamp", "sensitivity"}
+_DEFAULT_TEXTS = ("dp", "free")  # The notion and the outputs of the first page.
 # Notes of `recommend` -> the same in words.
 _REMARK_WORDS = {
     "designed for the worst input": "designed for the worst answer",
@@ -128,7 +134,7 @@ def describe_comparison(result: Recommendation) -> View:
     is_uniform = _has_equal_weights(query)
     quantity = "ε"
     if query.aim.max_loss is None:
-        quantity = views.LOSS_NAMES.get(str(query.aim.loss), "expected loss")
+        quantity = figures.LOSS_NAMES.get(str(query.aim.loss), "expected loss")
         if query.question.prior is None:
             quantity = f"{quantity} of the worst answer"
     table = result.to_dict()
@@ -201,12 +207,46 @@ def read_design_command(command: str) -> tuple[Family, Record] | None:
         return None
 
 
+def link_published(request: PageRequest, names: Sequence[str]) -> dict[str, str]:
+    """Return the addresses of the pages of published mechanisms at the same budget.
+
+    Args:
+        request: A request of a family page.
+        names: The names of published mechanisms in the frontier of the family.
+
+    Returns:
+        Name -> fragment of the address. It is empty if the first page cannot express the request.
+    """
+    texts = {name: text for name, text in request.texts.items() if text not in _DEFAULT_TEXTS}
+    budget = {
+        "epsilon": texts.pop("epsilon", ""),
+        "delta": texts.pop("delta", "0"),
+        "loss": texts.pop("loss", None) or request.family.get_option("loss").default,
+    }
+    prefix = ""
+    if request.family.name == "channel" and texts.keys() == {"answers", "max_shift"}:
+        query = {"form": "numbers", **texts}
+    elif request.family.name == "noise" and texts.keys() <= _CLAMPED_NOISE_OPTIONS:
+        is_integer = texts.get("on") == "integers"
+        if "clamp" not in texts:
+            return {}
+        prefix = "clamped " if is_integer else ""
+        query = {
+            "form": "numbers" if is_integer else "range",
+            "answers" if is_integer else "range": texts["clamp"],
+            "max_shift": texts.get("sensitivity", "1"),
+        }
+    else:
+        return {}
+    return {name: urlencode({**query, **budget, "class": f"{prefix}{name}"}) for name in names}
+
+
 def _write_lead(query: Query, best: Row, rows: Sequence[Row], quantity: str) -> str:
     """Return the answer in words: the best mechanism, and a simpler one."""
     is_stopped = any(STOPPED_NOTE in row["notes"] for row in rows)
     subject = "Best found" if is_stopped else "Best"
     sentence = f"{subject}: {best['name']}, {quantity} {round_loss(best['objective'])}"
-    if quantity == views.LOSS_NAMES["squared"]:
+    if quantity == figures.LOSS_NAMES["squared"]:
         sentence += f" (typically ±{round_loss(math.sqrt(best['objective']), _ERROR_DIGITS)})"
     bound = best["bound"]
     other = "no mechanism of this kind"
@@ -328,7 +368,7 @@ def describe_class(result: Recommendation, class_name: str) -> View:
         "bound": row["bound"],
         "figures": shown_figures,
         "given": {},
-        "hot": {},
+        "hot": _list_budget(query),
         "command": row["command"],
         "python": _write_python_call(query, class_name),
     }
@@ -337,6 +377,12 @@ def describe_class(result: Recommendation, class_name: str) -> View:
         if certificate is not None:
             view["certificate"] = certificate.content().decode()
     return {"view": view, "profile": profile}
+
+
+def _list_budget(query: Query) -> View:
+    """Return the ε of a query, which charts mark."""
+    epsilon = query.claim.epsilon
+    return {"epsilon": float(epsilon)} if isinstance(epsilon, (int, Fraction)) else {}
 
 
 def _write_python_call(query: Query, class_name: str) -> str:

@@ -49,6 +49,13 @@ AXIS_LABELS = {
     "bits": "mean bits",
 }
 
+# Loss -> the name of its mean.
+LOSS_NAMES = {
+    "squared": "mean squared error",
+    "absolute": "mean absolute error",
+    "error-rate": "error rate",
+}
+
 # The colours of series, as positions in the palette of the page.
 _CLOSED_FORM_COLOURS = {"optimum": 2, "upper bound": 1, "lower bound": 4}
 _DESIGN_COLOUR = 0
@@ -196,6 +203,25 @@ def make_published_curves(
         look = "line" if len(x) >= _MIN_LINE_POINTS else "filled"
         series.append(make_series(name_published(name), look, position + 1, x, y))
     return series
+
+
+def make_published_curve_figure(series: Sequence[FigureData], loss: str) -> FigureData | None:
+    """Return a chart of the losses of published mechanisms against ε, or None without series.
+
+    Args:
+        series: The series of `make_published_curves`.
+        loss: The name of the loss.
+    """
+    if not series:
+        return None
+    label = LOSS_NAMES.get(loss, "expected loss")
+    axis_label = AXIS_LABELS["epsilon"]
+    title = _make_curve_title(label, axis_label)
+    figure = make_line_figure(title, axis_label, label, series, log=True)
+    heights = [height for part in series for height in part["y"]]
+    # A logarithmic axis needs positive values.
+    figure["y"]["log"] = min(heights) > 0
+    return figure
 
 
 def make_published_outlines(design: Design) -> list[FigureData]:

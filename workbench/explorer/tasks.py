@@ -298,7 +298,10 @@ class Tasks:
         return view if is_small else None
 
     def _show_class(self, request: Values, report_progress: ProgressFunction) -> View:
-        """Return the mechanism of one class of a query (`comparison.describe_class`)."""
+        """Return the mechanism of one class of a query (`comparison.describe_class`).
+
+        "along" is the chart of its error against ε, if it is a published mechanism.
+        """
         name = request.get("class")
         if not isinstance(name, str):
             must("class", "a text", type(name).__name__)
@@ -307,7 +310,9 @@ class Tasks:
             result = stored[1]
         else:
             result = alone.compute_recommendation(request, report_progress, only=name)
-        answer: View = to_jsonable(comparison.describe_class(result, name), nan_as_null=True)
+        view = comparison.describe_class(result, name)
+        view["along"] = alone.compute_class_curve(request, result, name)
+        answer: View = to_jsonable(view, nan_as_null=True)
         return answer
 
     # Tasks.
@@ -470,8 +475,9 @@ class Tasks:
         Returns:
             "overlays" and "table": see `figures.make_rival_figures`; "overlays" also has the
             curves of published mechanisms. "rows": the rows of the frontier. "laws": outlines that
-            are drawn over the law of the design. "design": the loss of the design, with which the
-            published mechanisms are compared ("label", "value", "low").
+            are drawn over the law of the design. "links": the addresses of the pages of published
+            mechanisms (`comparison.link_published`). "design": the loss of the design, with which
+            the published mechanisms are compared ("label", "value", "low").
         """
         if request.family.frontier is None:
             raise InvalidRequest(
@@ -497,6 +503,9 @@ class Tasks:
                 ) from None
         else:
             answer |= figures.make_rival_figures(rows, loss["label"]) | {"rows": rows}
+            names = [row["mechanism"] for row in rows if row.get("curve") == "baseline"]
+            links = comparison.link_published(request, names) if has_loss else {}
+            answer["links"] = {figures.name_published(name): link for name, link in links.items()}
         if has_loss:
             for name, series in alone.compute_published_curves(request).items():
                 answer["overlays"][name] = [*answer["overlays"].get(name, []), *series]

@@ -32,13 +32,6 @@ _OBJECTIVE_LABELS = {
     "decoder_epsilon": DECODER_LABEL,
 }
 
-# Loss -> the name of its mean.
-LOSS_NAMES = {
-    "squared": "mean squared error",
-    "absolute": "mean absolute error",
-    "error-rate": "error rate",
-}
-
 # Label of a mean loss -> what the name of the loss is followed by.
 _LOSS_SUFFIXES = {"expected loss": "", "worst-case loss": " of the worst answer"}
 
@@ -177,7 +170,7 @@ def find_objective_label(design: Design) -> str:
         if value == design.objective:
             labels.append(column)
     label = next(iter(labels), "objective")
-    loss_name = LOSS_NAMES.get(str(getattr(design.request.aim, "loss", None)))
+    loss_name = figures.LOSS_NAMES.get(str(getattr(design.request.aim, "loss", None)))
     if label in _LOSS_SUFFIXES and loss_name is not None:
         return f"{loss_name}{_LOSS_SUFFIXES[label]}"
     return _OBJECTIVE_LABELS.get(label, label)

@@ -111,6 +111,8 @@ def test_a_page_that_a_click_opens_computes_nothing_again(monkeypatch: pytest.Mo
     family = get_family(given.pop("family"))
     monkeypatch.setattr(type(family), "design_request", refuse_designs)
     monkeypatch.setattr(alone, "compute_recommendation", refuse_designs)
+    # The chart has other values of ε.
+    monkeypatch.setattr(alone, "compute_class_curve", lambda *_: None)
     assert row["view"]["given"] == given
     assert row["view"]["objective"] == row["objective"]
     assert "certificate" in row["view"]
@@ -149,3 +151,43 @@ def test_published_curves_pass_through_the_table_of_the_budget() -> None:
         assert loss == pytest.approx(losses[name], rel=1e-9)
         assert sorted(series["x"]) == series["x"]
         assert series["y"] == sorted(series["y"], reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "given"),
+    [
+        ("channel", {"answers": "0..4", "max_shift": "1", "epsilon": "1", "delta": "0.01"}),
+        ("noise", {"on": "integers", "clamp": "0..4", "epsilon": "1", "delta": "0.01"}),
+    ],
+)
+def test_published_mechanisms_of_a_family_page_are_links(
+    family: str, given: dict[str, str]
+) -> None:
+    """The page of the link has the loss of the table."""
+    tasks = Tasks()
+    given = {**given, "loss": "squared"}
+    answer = tasks.run("rivals", {"family": family, "given": given})
+    losses = {name: loss for name, loss, *_ in answer["table"]["rows"]}
+    name = next(name for name in losses if name.startswith("geometric"))
+    query = dict(parse_qsl(answer["links"][name]))
+    class_name = query.pop("class")
+    assert query.pop("form") == "numbers"
+    view = tasks.run("class", {"query": query, "class": class_name})["view"]
+    assert view["objective"] == pytest.approx(losses[name], rel=1e-9)
+
+
+def test_a_request_that_the_first_page_cannot_express_has_no_links() -> None:
+    given = {"answers": "0..4", "max_shift": "1", "epsilon": "1", "prior": "worst"}
+    answer = Tasks().run("rivals", {"family": "channel", "given": given})
+    assert answer["links"] == {}
+
+
+def test_the_page_of_laplace_noise_shows_how_its_error_falls_with_epsilon() -> None:
+    query = {"range": "0..1", "sensitivity": "1", "epsilon": "1", "loss": "squared"}
+    answer = Tasks().run("class", {"query": query, "class": "Laplace"})
+    (series,) = answer["along"]["series"]
+    assert series["name"] == "Laplace"
+    for epsilon, loss in zip(series["x"], series["y"], strict=True):
+        # The variance of Laplace noise of scale 1/ε. The scale is rounded up.
+        assert loss == pytest.approx(2 / epsilon**2, rel=1e-4)
+    assert 1.0 in series["x"]

@@ -124,7 +124,7 @@ function restrictOutline(outline, low, high) {
 // number of the budget; actions.limit(name, loss): minimises a number of the budget;
 // actions.least(view): the numbers that can be minimised; actions.taken(values): receives the values
 // of the budget of a new design; actions.pick(x, y): the reader picks a point of the map;
-// actions.live: whether designs can be pinned.
+// actions.live: whether designs can be pinned; actions.open(address): opens another page.
 function makeBoard(actions = {}) {
   const hero = el("section", { class: "card hero", "aria-label": "Result" });
   const columns = [0, 1].map(() => el("div", { class: "column" }));
@@ -404,7 +404,7 @@ function makeBoard(actions = {}) {
     },
 
     // Show published mechanisms: their outlines, and their losses as dots and as a table.
-    showRivals({ laws, table, design: loss }) {
+    showRivals({ laws, table, design: loss, links = {} }) {
       outlines = laws ?? [];
       drawLaw();
       const { title, heads, rows } = table ?? { rows: [] };
@@ -421,7 +421,17 @@ function makeBoard(actions = {}) {
       const figure = { kind: "dots", title, x: loss.label, rows: [design, ...others] };
       const canDraw = others.length && design.value > 0;
       const chart = canDraw ? makeFigure(figure, figureOptions()) : el("h2", {}, title);
-      addFreshCard("rivals", "Other mechanisms").show(chart, makeTable(heads, rows, title));
+      const makeName = (name, hasLoss) => {
+        const address = hasLoss && actions.open && links[name];
+        if (!address) return name;
+        const follow = (event) => {
+          event.preventDefault();
+          actions.open(address);
+        };
+        return el("a", { href: `#${address}`, onclick: follow }, name);
+      };
+      const cells = rows.map(([name, ...rest]) => [makeName(name, rest[0] !== null), ...rest]);
+      addFreshCard("rivals", "Other mechanisms").show(chart, makeTable(heads, cells, title));
     },
 
     // Remove everything that belongs to the previous question. isWhole: also the pinned designs.

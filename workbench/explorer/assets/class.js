@@ -28,10 +28,11 @@ function makeClassPage({ host, say, place, bar, stop, open }) {
     const { class: name, ...fields } = Object.fromEntries(query);
     const request = { query: recommendOptions({ ...DEFAULT_QUERY, ...fields }), class: name };
     try {
-      const { view, profile } = await host.ask("class", request, controller.signal);
+      const { view, profile, along } = await host.ask("class", request, controller.signal);
       if (controller.signal.aborted) return;
       say("");
       board.show(view);
+      if (along) board.showCurve("epsilon", along);
       if (profile) board.showPrivacy(profile);
       board.fillColumns();
       board.root.dataset.settled = "1";

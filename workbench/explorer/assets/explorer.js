@@ -52,12 +52,12 @@ function mountLive(root, data, host) {
   root.replaceChildren(header, place);
   const compared = new Map();  // The query text of a request -> its row of the comparison.
   const shared = { families, host, say, place, bar, stop };
-  const familyPage = makeFamilyPage(root, { ...shared, status, compared });
   const open = (state, row) => {
     if (row?.certified) compared.set(normaliseQuery(state), row);
     host.keep(state, true);
     read();
   };
+  const familyPage = makeFamilyPage(root, { ...shared, status, compared, open });
   const queryPage = makeQueryPage({ ...shared, open });
   const classPage = makeClassPage({ ...shared, open });
   let shownPage = null;

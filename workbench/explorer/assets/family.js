@@ -37,8 +37,9 @@ function readPoints(text) {
 
 // Build the page of a family. Returns {read(query), stop(), leave()}.
 //
-// compared: the query text of a request -> its row of the comparison on the first page.
-function makeFamilyPage(root, { families, host, say, status, place, bar, stop, compared }) {
+// compared: the query text of a request -> its row of the comparison on the first page;
+// open(queryText): opens another page.
+function makeFamilyPage(root, { families, host, say, status, place, bar, stop, compared, open }) {
   let state = { family: [...families.keys()][0], given: {} };
   let controls = {};  // option name -> its control
   let room = { unfit: [], instead: {}, moved: [] };  // options that do not fit the request
@@ -81,6 +82,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
 
   const board = makeBoard({
     live: true,
+    open,
     sliders,
     move: (name, value, isDone) => setOption(name, writeThreeDigits(value), isDone),
     limit: minimise,
