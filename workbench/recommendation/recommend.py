@@ -179,7 +179,7 @@ class Recommendation(Result):
     Attributes:
         chosen: name of the class to use. None if no class serves the query.
         design_makers: name of a class -> function that makes its certified design.
-        query: the query whose classes are compared.
+        query: the query whose classes are compared, without the baselines of the user.
         mechanisms: name of a class -> its mechanism, for classes that have one.
     """
 
@@ -460,7 +460,8 @@ def _compare_classes(
         (*sentences, *notes),
         None if best is None else best["class"],
         design_makers,
-        query,
+        # A baseline may be a function, which cannot be pickled.
+        replace(query, user_baselines=()),
         mechanisms,
     )
 
