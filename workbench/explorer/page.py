@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from workbench.privacy.claim import Claim
     from workbench.publishing.mechanism_guarantee import Guarantee
     from workbench.recommendation.recommend import Recommendation
->>>>>>> 57e1af86 (Answer in the field's words on the explorer's pages)
 
 
 _MIN_COMPRESSED_LENGTH = 1 << 20  # Data with more characters than this are compressed.

@@ -64,7 +64,7 @@ def compute_ripple_rmse(query: JointQuery, bins: int, epsilon: Real) -> float:
     if levels > _MAX_LEVELS:
         must("epsilon", "large enough for at most 1000 levels of noise", epsilon)
     counts, squares = _count_by_level(query, d, levels)
-    masses = math.exp(-exact_epsilon) ** np.arange(levels + 1)
+    masses: Vector = np.exp(-exact_epsilon * np.arange(levels + 1.0))
     total = 0.0
     second_moment = 0.0
     for i in range(d + 1):
