@@ -38,7 +38,14 @@ from functools import cache
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, NotApplicable, NotCertified, NotProven, must
+from workbench.errors import (
+    CorruptFile,
+    InvalidRequest,
+    NotApplicable,
+    NotCertified,
+    NotProven,
+    must,
+)
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import (
@@ -54,7 +61,8 @@ from workbench.exact.time_limit import OutOfTime, check_time_limit, limit_time
 from workbench.families.noise.published import compute_gaussian_sigma
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import ConvolutionTooLarge, JointNoise
-from workbench.privacy.certificate import Certificate
+from workbench.privacy.certificate import Certificate, check_certificate_work
+from workbench.privacy.claim import Claim
 from workbench.privacy.joint_bound import bound_joint_delta
 from workbench.privacy.joint_estimate import DeltaEstimator, FloatLaw, list_maximal_vectors
 from workbench.publishing.pair_of_sums import fit_geometric_noise
@@ -140,6 +148,11 @@ class _Budget:
     def certify(self, name: str, symbol: str, value: float, noise: IntegerLaw) -> NoiseCandidate:
         """Certify a candidate. Raises NotCertified, NotProven."""
         mechanism = JointNoise(self.query, noise)
+        claim = Claim("dp", self.epsilon, self.delta)
+        try:
+            check_certificate_work(mechanism, claim, None, None)
+        except CorruptFile as error:  # No checker would prove the saved certificate.
+            raise NotProven(str(error)) from error
         record = {"noise": name, symbol: value}
         certificate = Certificate(mechanism, "dp", self.epsilon, self.delta, record=record)
         return NoiseCandidate(name, symbol, value, certificate)

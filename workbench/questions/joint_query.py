@@ -133,10 +133,11 @@ class JointQuery(OneLine):
                 sides += list_partitions(total)
         vectors: set[ShiftVector] = set()
         for added in sides:
-            for removed in sides:
-                is_one_sided = not added or not removed
-                if self.neighbours == REPLACE or is_one_sided:
-                    vectors.add((*added, *(-part for part in reversed(removed))))
+            other_sides = sides
+            if self.neighbours == ADD_REMOVE and added:
+                other_sides = [()]
+            for removed in other_sides:
+                vectors.add((*added, *(-part for part in reversed(removed))))
         vectors.remove(())
         return vectors
 

@@ -26,7 +26,7 @@ from workbench.exact.time_limit import check_time_limit
 from workbench.mechanisms import joint_noise
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.joint_noise import JointNoise
-from workbench.privacy import joint_bound
+from workbench.privacy import audit_work, joint_bound
 from workbench.privacy.audit import audit as audit_exactly
 from workbench.privacy.certificate_file import check
 from workbench.privacy.joint_bound import JointBounds, bound_joint_delta
@@ -439,6 +439,16 @@ def test_a_search_ends_at_its_deadline_with_the_candidates_so_far(
     is_pure = search.candidates[0].certificate.claim.values["delta"] == 0
     assert is_pure == (limited_search == "_fit_geometric")
     assert search.refusals["discrete Gaussian"] == "The time limit of 0.3 s was reached."
+
+
+def test_noise_whose_certificate_no_checker_would_prove_is_no_candidate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit_work, "MAX_WORK_UNITS", 5000)
+    search = search_noise_candidates(JointQuery("row-per-bin", "replace", 3), 1, "0.01")
+    pure = next(c for c in search.candidates if c.name == "geometric")
+    assert pure.certificate.claim.values["delta"] == 0
+    assert "units of work is refused" in search.refusals["geometric"]
 
 
 def test_geometric_noise_is_not_advised_in_place_of_itself(

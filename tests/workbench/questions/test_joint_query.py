@@ -83,6 +83,11 @@ def test_the_largest_norm_is_the_norm_of_a_vector(
     assert query.max_norm == max(sum(map(abs, vector)) for vector in query.shifts)
 
 
+def test_adding_a_person_of_many_rows_lists_each_partition_and_its_negative() -> None:
+    """There are 7,337 partitions of 1..24 (sums of OEIS A000041). All pairs would take long."""
+    assert len(JointQuery("rows-anywhere", "add-remove", 24).shifts) == 2 * 7337
+
+
 def test_partitions_are_as_many_as_in_the_encyclopedia() -> None:
     assert [len(list_partitions(total)) for total in range(11)] == PARTITION_COUNTS
 
