@@ -224,8 +224,8 @@ class BlockInteriorPoint:
         total_effect = self._setup.build_columns().start()[1]
         # The costs of the worst case are weighted by about 1/k.
         label_count = costs.shape[0] if self._setup.has_worst_case else 1
-        scale = max(float(costs.sum()) / label_count, 1e-3) / total_effect
-        self._setup = replace(self._setup, scale=scale)
+        start_product = max(float(costs.sum()) / label_count, 1e-3) / total_effect
+        self._setup = replace(self._setup, start_product=start_product)
         self._columns = self._setup.build_columns()
         start_sums, _, row_count = self._columns.start()
         # The master system has the sums over all outputs with their multipliers.

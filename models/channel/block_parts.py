@@ -51,10 +51,10 @@ class BlockProblem:
         second: second labels of the rows, shape (rows,), or None.
         ratios: ratios of the rows, shape (rows,), or (1,) for all pairs.
         delta: limit of the sum of each row's slacks, shape (rows,), or one number for all rows.
-        is_stated: whether each mass may be positive, shape (k, m); only used if delta > 0. None for
-            all.
+        is_stated: whether the program has a variable for each mass, shape (k, m). The other masses
+            are 0. Only used if delta > 0. None for all.
         extra_rows: user-defined linear rows in M, with one column for each label and output, label
-            by label; shape (R, k m). None for none.
+            by label; shape (R, k m). No row is empty. None for none.
         extra_limits: limits of the user-defined rows, shape (R,).
         is_equation: whether each user-defined row is an equation, shape (R,). The others are at
             most their limit.
@@ -74,6 +74,7 @@ class BlockProblem:
 
 class BlockState(NamedTuple):
     """A point of the columns. Its arrays have one column for each output, or are flat if δ > 0.
+
     Attributes:
         x: variables of the blocks.
         w: slacks w = G x of the privacy rows.
@@ -103,17 +104,18 @@ class BlockDirection(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockSetup:
-    """The problem in scaled costs, from which the columns and the sums are built.
+    """The problem and the costs of its masses, from which the columns and the sums are built.
 
     Attributes:
         problem: the channel program.
-        costs: scaled costs of the masses, with the labels in the order of `problem`, shape (k, m).
-        scale: product w z of every privacy row at the start.
+        costs: costs of the masses, shape (k, m), with the labels in the order of `problem`. They
+            are shifted and scaled so that the best constant output costs 1 (`block_interior`).
+        start_product: product w z of every privacy row at the start.
     """
 
     problem: BlockProblem
     costs: Vector
-    scale: float = 1.0
+    start_product: float = 1.0
 
     @property
     def has_worst_case(self) -> bool:
@@ -156,13 +158,17 @@ class BlockSetup:
         if problem.first is None or problem.second is None or not np.any(problem.delta):
             return None
         k, m = self.costs.shape
-        first_labels = np.empty(0, dtype=int)  # The first label of each extra sum.
+        smallest_labels = np.empty(0, dtype=int)  # The smallest label in each extra sum.
         if self.extra_sums is not None:
-            first_labels = self.extra_sums.indices[self.extra_sums.indptr[:-1]] // m
-        return SumLayout(k, problem.first, problem.second, problem.ratios, extra=first_labels)
+            labels = self.extra_sums.indices // m
+            # No row is empty. The callers solve user-defined rows without masses otherwise.
+            smallest_labels = np.minimum.reduceat(labels, self.extra_sums.indptr[:-1])
+        return SumLayout(k, problem.first, problem.second, problem.ratios, extra=smallest_labels)
 
     def build_sums(self, start_sums: Vector) -> OutputSums:
         """Build the sums over outputs, with their limits and their multipliers at the start.
+
+        Without a layout the Schur complement is full.
 
         Args:
             start_sums: values of the sums at the starting point, shape (K,).
@@ -173,6 +179,8 @@ class BlockSetup:
         band = None
         if self.layout is not None:
             slack_sums = self.layout.pair_sums
+            # With a prior the layout makes the Schur complement a band matrix. A sum of losses for
+            # each label would fill it, since every output enters all of them.
             if not loss_sums.size:
                 band = self.layout.bandwidth(self.is_stated)
         limit = np.ones(start_sums.size)
@@ -182,7 +190,7 @@ class BlockSetup:
         limited_user_sums = self.user_sums[~problem.is_equation]
         inequalities = np.concatenate([loss_sums, limited_user_sums, slack_sums])
         is_loss = np.arange(inequalities.size) < loss_sums.size
-        return OutputSums(limit, inequalities, is_loss, start_sums, self.scale, band)
+        return OutputSums(limit, inequalities, is_loss, start_sums, self.start_product, band)
 
     @property
     def loss_sums(self) -> Positions:
@@ -206,7 +214,7 @@ class BlockSetup:
 
     @property
     def is_stated(self) -> Flags:
-        """Return which masses may be positive, shape (k, m)."""
+        """Return whether the program has a variable for each mass, shape (k, m)."""
         if self.problem.is_stated is None:
             return np.ones(self.costs.shape, dtype=bool)
         return self.problem.is_stated
@@ -231,7 +239,7 @@ class BlockSetup:
             factors = GraphFactors(self.order)
             factors.extra_sums = extra_sums
         costs = np.zeros(cells.shape) if self.has_worst_case else self.costs.ravel()[cells]
-        return BlockColumns(factors, costs, share, self.scale)
+        return BlockColumns(factors, costs, share, self.start_product)
 
 
 class BlockColumns:
@@ -251,7 +259,7 @@ class BlockColumns:
         factors: the factors of the blocks.
         costs: costs of the masses in the order of the factors, shape (k, outputs).
         share: masses at the start, shape (k, 1).
-        scale: product w z of every privacy row at the start.
+        start_product: product w z of every privacy row at the start.
 
     Attributes:
         x: variables of the blocks.
@@ -264,21 +272,21 @@ class BlockColumns:
         factors: BlockFactors,
         costs: Vector,
         share: Vector,
-        scale: float,
+        start_product: float,
     ) -> None:
         self._factors = factors
         self._outputs = costs.shape[1]
         self.x = factors.interior_start(share, self._outputs)
         self._costs = factors.place_costs(costs)
         self.w = factors.apply_rows(self.x)
-        self.z = scale / self.w
+        self.z = start_product / self.w
 
     def state(self) -> BlockState:
         """Return the current point. Later steps make new arrays and leave these unchanged."""
         return BlockState(self.x, self.w, self.z)
 
     def start(self) -> tuple[Vector, float, int]:
-        """Return the sums, the effect of unit products, and the number of rows at the start.
+        """Return what the solver needs to choose the first multipliers.
 
         Returns:
             The sums over outputs, shape (K,); the sum of |G' (1/w)| over all masses, by which the
@@ -343,6 +351,7 @@ class BlockColumns:
         self._point_residual = reduced_costs - self._factors.apply_adjoint(self.z)
         no_x = np.zeros_like(self.x)
         no_w = np.zeros_like(self.w)
+        # With dx = dw = 0, the change dz = -z aims at w z = 0. It leaves minus the reduced costs.
         self._direction = BlockDirection(no_x, no_w, -self.z, -reduced_costs)
         return self.solve_residual()
 
@@ -350,7 +359,7 @@ class BlockColumns:
         """Change the products w z at which the direction aims.
 
         Args:
-            target: the new products.
+            target: the rule that sets the new products.
 
         Returns:
             The sums Σ_o W_o' H_o⁻¹ h_o, with the change of h_o in place of h_o, shape (K,).

@@ -99,7 +99,7 @@ class OutputSums:
         inequalities: positions of the sums that are at most their limit, shape (inequalities,).
         is_loss: whether each inequality is a sum of losses, limited by ω, shape (inequalities,).
         start_sums: values of the sums at the starting point, shape (K,).
-        scale: product of slack and multiplier at the start, for sums other than losses.
+        start_product: product of slack and multiplier at the start, for sums other than losses.
         band: bandwidth of the Schur complement, None for a full matrix.
 
     Attributes:
@@ -121,7 +121,7 @@ class OutputSums:
         inequalities: Positions,
         is_loss: Flags,
         start_sums: Vector,
-        scale: float,
+        start_product: float,
         band: int | None = None,
     ) -> None:
         self.limit = limit
@@ -141,7 +141,7 @@ class OutputSums:
         min_slack = np.where(upper > 0, 0.5 * upper, _MIN_START_SLACK - 0.5 * upper)
         self.slack = np.maximum(upper - sums, min_slack)
         loss_weight = -1 / max(1, int(is_loss.sum()))
-        self.q[inequalities] = np.where(is_loss, loss_weight, -scale / self.slack)
+        self.q[inequalities] = np.where(is_loss, loss_weight, -start_product / self.slack)
         self.start_direction()
 
     @property

@@ -11,9 +11,10 @@ the lengths (1, 3, 2) the masses are f(0) times 1, a, a, a, a², a², where a = 
 that a staircase is optimal on an interval of δ, a flat region. Between two flat regions f(0) is
 linear in δ. (h, j) numbers the flat regions.
 
-The errors. For h >= 2 or 3 the printed PMFs need a larger δ than the paper claims (n = 24, μ̄ = 6,
-ε = 1.5: claimed .083636, needed .087800). They are not optimal either (Table 1, δ = .1212: printed
-f(0) .5432, optimum .549828). The reason is that "groups shorter than μ̄ never split" is false.
+The errors. From h = 2 or 3 on (it depends on n, μ̄ and ε), the printed PMFs need a larger δ than the
+paper claims. For n = 24, μ̄ = 6 and ε = 1.5, δ = .083636 is claimed and .087800 is needed. They are
+not optimal either (Table 1, δ = .1212: printed f(0) .5432, optimum .549828). The reason is that
+"groups shorter than μ̄ never split" is false.
 
 Misprints, and how they are read here:
 
@@ -21,7 +22,8 @@ Misprints, and how they are read here:
 * (41) swaps the two indices of ψ, the mass of the group of one element (the singleton).
 * (34) is 1/Σ ℓ_i e^{-iε}. (35)-(36) differ from it if j = h; `phi_35_36` exists only to show that.
 * (54) and (55), the limits of (36) and (34) as n -> ∞, contradict (31), (34) and (36).
-  `PrintedLimit` has both. `limit_law` has the limit of the true optimum.
+  `PrintedLimit` has both. The limit of the true optimum is in
+  `workbench.models.oracles.limit_law`.
 * The theorem assumes b + r < μ̄. For other n, Appendix 10 says in prose that a last group that
   reaches μ̄ splits as well, which Table 1 (b + r = 4, μ̄ = 3) uses. So `staircases` continues while
   the next group has μ̄ masses.
@@ -70,7 +72,7 @@ class Staircase:
 
 
 def _xi(epsilon: float, terms: int) -> float:
-    """Compute ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}, where a is the number of terms."""
+    """Compute ξ_m = 1 + e^-ε + ... + e^{-(m-1)ε} for m terms."""
     return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
 
 
@@ -81,10 +83,11 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, Ints]]:
     holds μ̄ masses, it loses one in its turn (j = 2), and so on.
     """
     b = grid.rows
+    r = grid.tall_columns
     mu_bar = grid.mu_bar
     lengths = [1] + [mu_bar] * b
-    if grid.tall_columns:
-        lengths.append(grid.tall_columns)
+    if r:  # The last group has the r masses that are left.
+        lengths.append(r)
     groups = [(0, 0, tuple(lengths))]
     for h in range(1, b):
         group = b - h + 1
@@ -224,11 +227,12 @@ def phi_35_36(
     """
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows
+    r = grid.tall_columns
     a = grid.ratio
     u = int(j != h)
     alpha = a * _xi(epsilon, b) - (1 - u) * a ** (b - h + j + 1)
     middle = a ** (b - h + 1) * (a**j - _xi(epsilon, h))
-    beta = 1.0 + middle + (grid.tall_columns + h - u) * a ** (b + 1)
+    beta = 1.0 + middle + (r + h - u) * a ** (b + 1)
     return 1.0 / (mu_bar * alpha + beta)
 
 

@@ -7,7 +7,14 @@ A point is an exact number, a text, or a tuple of these:
     "a,b"               the texts "a", "b"
     [(0, 1), (1, 1)]    two tuples, such as places of the plane
 
-Here are also the readers of lists and matrices of numbers that belong to points.
+To read points:
+
+    list_point_values               list the values as they were given
+    list_point_values_and_weights   the same, and the weights of places in a file
+    read_point_values               convert these values to points, all different
+    read_points                     list the values and convert them
+
+The module also reads lists of cells and matrices of numbers, such as priors and losses.
 """
 
 from __future__ import annotations
@@ -44,18 +51,18 @@ def read_points(value: Any, name: str) -> tuple[Point, ...]:
     """Read inputs or outputs.
 
     Args:
-        value: "LOW..HIGH", "LOW..HIGH:STEP", "a,b", the name of a CSV file of one column, or a
-            list.
+        value: "LOW..HIGH", "LOW..HIGH:STEP", "a,b", the name of a CSV file of one column, a list,
+            or an array or data frame of one column.
         name: Name of the option in errors.
 
     Raises:
         InvalidRequest: The value is none of these, or a point occurs twice.
     """
-    return read_point_entries(list_entries(value, name), name)
+    return read_point_values(list_point_values(value, name), name)
 
 
-def list_entries(value: Any, name: str) -> list[Any]:
-    """List the objects from which inputs or outputs are read, as they were given.
+def list_point_values(value: Any, name: str) -> list[Any]:
+    """List the values of inputs or outputs as they were given, not yet as points.
 
     Args:
         value: A form that `read_points` accepts.
@@ -69,10 +76,10 @@ def list_entries(value: Any, name: str) -> list[Any]:
     return read_list(value, name, "a list", column=True)
 
 
-def read_entries(
+def list_point_values_and_weights(
     value: Any, name: str, *, in_degrees: bool = False
 ) -> tuple[list[Any], list[Fraction] | None]:
-    """List the objects from which points are read, and the weights of places.
+    """List the values of inputs or outputs as they were given, and the weights of places.
 
     Args:
         value: A form that `read_points` accepts, or a CSV file of rows "x,y" or "x,y,weight".
@@ -80,7 +87,7 @@ def read_entries(
         in_degrees: Whether columns of a file may be named as longitudes and latitudes.
 
     Returns:
-        The objects, and the weights of places. The weights are None without such a column.
+        The values, and the weights of places. The weights are None without such a column.
 
     Raises:
         InvalidRequest: The value is none of these.
@@ -90,9 +97,9 @@ def read_entries(
     if is_file:
         places = read_places(value, name, in_degrees=in_degrees)
     if places is None:
-        return list_entries(value, name), None
+        return list_point_values(value, name), None
     points, weights = places
-    return list_entries(points, name), weights
+    return list_point_values(points, name), weights
 
 
 def _read_range(value: Any) -> Rationals | None:
@@ -102,19 +109,18 @@ def _read_range(value: Any) -> Rationals | None:
     return None
 
 
-def read_point_entries(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
-    """Read the objects of `list_entries` as points.
+def read_point_values(values: Sequence[Any], name: str) -> tuple[Point, ...]:
+    """Convert the values of `list_point_values` to points.
 
     Args:
-        entries: Objects that `list_entries` returned.
+        values: Values that `list_point_values` returned.
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: An object is no point, a point occurs twice, or there are no points or more
+        InvalidRequest: A value is no point, a point occurs twice, or there are no points or more
             than MAX_POINTS.
     """
-    points = [read_point(value, f"every one of the {name}") for value in entries]
-    points = points[: MAX_POINTS + 1]
+    points = [read_point(value, f"every one of the {name}") for value in values]
     if not points:
         must(name, f"1 to {MAX_POINTS} of them", "none")
     if len(points) > MAX_POINTS:

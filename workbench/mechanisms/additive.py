@@ -84,7 +84,8 @@ def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
         sizes: The sizes s_1, ..., s_k of the group's factors.
 
     Returns:
-        The exact losses of η in row-major order, shape (N,). None if no built-in loss has the name.
+        The exact losses of η in row-major order, shape (N,). None if the name is not in
+        PART_LOSSES.
     """
     if name not in PART_LOSSES:
         return None

@@ -11,14 +11,16 @@
      "composed": null | {"runs": 4, "epsilon": "1", "delta": "1e-6", "step": ".."},  of many runs
      "record": {...}}                                                 facts that are not proven
 
-Weights and totals are hexadecimal integers, which are read in linear time. Other numbers are exact
-decimals or ratios in strings. The second form of the objective belongs to channels. If all rows of
+"step" is the step of the grid of privacy losses on which the claim for many runs is proven. Weights
+and totals are hexadecimal integers, which are read in linear time. Other numbers are exact decimals
+or ratios in strings. The second form of the objective belongs to channels. If all rows of
 a channel are neighbours and its file would be too large, it is written by columns. A column lists
 runs of equal weights downwards, each as its length and the weight:
 
     {"kind": "channel", "rows": 3, "columns": [[1, "0x3", 2, "0x1"], ..], "pairs": "all"}
 
-A channel for real answers in a range also contains the ends of its cells and the sensitivity:
+A channel for real answers in a range also contains the ends of its cells and the sensitivity.
+"at_ends" states whether an answer is rounded at random to an end of its cell:
 
     {"kind": "range", "ends": ["0", "1/3", ..], "sensitivity": "1", "at_ends": false,
      "outputs": [..], "channel": {..}}
@@ -36,6 +38,9 @@ with other vectors is false:
     {"kind": "joint", "release": "rows-anywhere", "neighbours": "add-remove", "rows": 2,
      "span": null, "shifts": [[-2], [-1], [-1, -1], [1], [1, 1], [2]],
      "first": 0, "period": 1, "ratio": "1/2", "total": "0x1", "weights": ["0x1"]}
+
+"first" is the noise value of the first weight. Outside the listed weights the weight falls by the
+factor "ratio" every "period" steps (`workbench.exact.integer_law`).
 
 A reader allocates no more memory than the file has bytes, up to a factor: sizes, weights and pairs
 are counted before anything is built. A proof that would take longer than about ten seconds is
@@ -133,6 +138,7 @@ def check(path: Path | str) -> Any:
         format_name = None
         if isinstance(data, dict):
             format_name = data.get("format")
+        # Formulas and dyadic laws are other proofs, and their formats have readers of their own.
         if isinstance(format_name, str) and format_name in get_places("proof readers"):
             return load_provided("proof readers", format_name)(data)
         return certificate_from_dict(data)
@@ -169,6 +175,7 @@ def certificate_from_dict(data: Any) -> Certificate:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
         raise CorruptFile(f"The certificate is not consistent: {error}") from None
+    # The certificate keeps only the budgets of its own neighbours. A file must state exactly these.
     for name, value in claim.values.items():
         if isinstance(value, dict) and value != certificate.claim.values[name]:
             raise_corrupt_entry(
@@ -203,6 +210,7 @@ def mechanism_from_dict(data: Any) -> Any:
         CorruptFile: The data are malformed, or an audit would take too long.
         InvalidRequest: The entries do not fit together.
     """
+    # The kinds are listed, because a malformed kind may not be hashable.
     if isinstance(data, dict) and data.get("kind") in [*UNCERTIFIABLE_KINDS]:
         return _build_mechanism(data, UNCERTIFIABLE_KINDS)
     mechanism = _build_mechanism(data)

@@ -10,9 +10,9 @@ answers of any two neighbouring tables are equal or neighbours. This is a proper
 of the relation between tables, so only the user can state it. A certificate of a joint release also
 contains the relation between tables.
 
-Three kinds of mechanisms have no cost for a person of a table. Without a certificate, no neighbours
-are stated. With directed neighbours, only one of two tables is protected. If ε is per unit of
-distance, the distance of neighbouring answers is not stated.
+For three kinds of mechanisms the cost for a person of a table is not known, so it cannot be booked.
+Without a certificate, no neighbours are stated. With directed neighbours, only one of two tables is
+protected. If ε is per unit of distance, the distance of neighbouring answers is not stated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class DrawCost:
         notion: Name of the notion of the claim, "none" without a certificate.
         budget: ε and δ of one draw. None for a notion without them.
         rho: ρ of zCDP of one draw. None if it is not known.
-        refusal: Why the cost cannot be booked. "" if it can.
+        refusal: What the file is instead of a certificate whose cost can be booked, such as
+            "a certificate of directed neighbours". "" if the cost can be booked.
     """
 
     notion: str
@@ -128,9 +129,7 @@ class DrawCost:
             InvalidRequest: The cost for a person is not known.
         """
         if self.refusal:
-            rule = (
-                "a certificate that protects both of any two neighbours by one budget, to be booked"
-            )
+            rule = "a certificate with one budget that protects both of any two neighbours"
             must("FILE", rule, f"{name}, {self.refusal}")
         draws = "1 draw"
         if count > 1:
@@ -172,9 +171,9 @@ def read_relation(certificate: Certificate | None, neighbours: str | None) -> st
     if neighbours is None:
         must(
             "neighbours",
-            "given with a ledger: add-remove if adding or removing all rows of any person changes "
-            "the true answer to a neighbouring one at most, or replace if replacing them by as "
-            "many rows does",
+            "given with a ledger. Choose add-remove if adding or removing all rows of one person "
+            "leaves the true answer equal or makes it a neighbouring answer. Choose replace if "
+            "exchanging them for as many rows does",
             "none",
         )
     return neighbours

@@ -26,9 +26,9 @@ from workbench.data.neighbours import Neighbours, direct_pairs, read_neighbours
 from workbench.data.points import (
     Point,
     format_point,
+    list_point_values_and_weights,
     rationals_or_none,
-    read_entries,
-    read_point_entries,
+    read_point_values,
 )
 from workbench.data.priors import read_prior
 from workbench.data.projection import Projection
@@ -103,17 +103,21 @@ class FiniteQuery(OneLine):
         projection: Projection | None = None,
     ) -> None:
         in_degrees = projection is not None
-        entries, weights = read_entries(inputs, "inputs", in_degrees=in_degrees)
-        values = read_point_entries(entries, "inputs")
+        input_values, weights = list_point_values_and_weights(
+            inputs, "inputs", in_degrees=in_degrees
+        )
+        values = read_point_values(input_values, "inputs")
         if projection is not None:
             values = _project(values, projection, "inputs")
-            entries = [*values]
+            input_values = [*values]
             _check_projected_neighbours(neighbours)
         is_free = isinstance(outputs, str) and outputs == FREE
         output_values = values
         if outputs is not None and not is_free:
-            output_entries = read_entries(outputs, "outputs", in_degrees=in_degrees)[0]
-            output_values = read_point_entries(output_entries, "outputs")
+            given_outputs, _ = list_point_values_and_weights(
+                outputs, "outputs", in_degrees=in_degrees
+            )
+            output_values = read_point_values(given_outputs, "outputs")
             if projection is not None:
                 output_values = _project(output_values, projection, "outputs")
         # The neighbours of places are found with `is_planar`, which needs inputs and outputs.
@@ -134,10 +138,10 @@ class FiniteQuery(OneLine):
                 "A neighbour relation must be given by exactly one of max_shift and neighbours."
             )
         relation_argument = neighbours if max_shift is None else {"max_distance": max_shift}
-        relation = read_neighbours(relation_argument, values, entries, is_directed=directed)
+        relation = read_neighbours(relation_argument, values, input_values, is_directed=directed)
         pairs = relation.pairs
         if relation.norm is not None:
-            pairs = self._planar_neighbours(relation, relation_argument, entries)
+            pairs = self._planar_neighbours(relation, relation_argument, input_values)
         if directed and relation.distances is not None:
             must("directed", "left out where neighbours have distances", directed)
         is_complete = pairs is not None and len(pairs) == self.k * (self.k - 1) // 2

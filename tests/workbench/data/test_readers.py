@@ -20,7 +20,7 @@ from workbench.data.label_lists import read_label_text
 from workbench.data.losses import align_loss_matrix, read_loss_matrix, tabulate_loss
 from workbench.data.neighbours import Neighbours, read_neighbours, read_row_pairs
 from workbench.data.number_tables import list_lines, read_number_table
-from workbench.data.points import read_entries, read_points
+from workbench.data.points import list_point_values_and_weights, read_points
 from workbench.data.priors import read_prior, read_range_prior
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.pipeline.loss_tables import read_loss
@@ -134,7 +134,7 @@ def test_a_file_cannot_replace_the_text_of_a_range_or_the_name_of_a_loss(
     for name in ("0..3", "0..1:0.5", "absolute", "pinball:0.5"):
         (tmp_path / name).write_text("7\n8\n")
     assert read_points("0..3", "inputs") == (0, 1, 2, 3)
-    assert read_entries("0..1:0.5", "inputs") == ([0, Fraction(1, 2), 1], None)
+    assert list_point_values_and_weights("0..1:0.5", "inputs") == ([0, Fraction(1, 2), 1], None)
     assert [read_loss(name, "loss") for name in ("absolute", "pinball:0.5")] == [
         "absolute",
         "pinball:0.5",

@@ -1,15 +1,17 @@
-"""Convert mechanisms of other families to channels of a finite query, so that a recommendation can
-compare them: as probabilities in floats, or as a certified design.
+"""Convert mechanisms of other families to channels of a finite query, for `recommend`.
+
+A channel is returned as probabilities in floats, or as a certified design.
 
 A *row* of a channel is the law of the output at one answer x. The *place* of x is its position on
 the grid of the answers: for the answers 0, 5, 15 the places are 0, 1, 3.
 
-mechanism               row of the answer x
-noise on the integers   the law of place + noise, clamped to the grid, moved to the nearest output
-noise modulo n + 1      the law of place + noise modulo n + 1
-label randomizer        the law of its output at the label x
-channel                 its row of x
-randomized response     x has the audited probability p, and every other output the same share
+mechanism                      row of the answer x
+noise on the integers          the law of place + noise, clamped, moved to the nearest output
+noise modulo n + 1             the law of place + noise modulo n + 1
+`RandomizedResponse`           the law of its output at the label x
+`Channel`, a row per answer    its row of x
+`Channel`, two audited rows    x has the first probability of the first row, and every other output
+                               has the second
 """
 
 from __future__ import annotations
@@ -90,7 +92,9 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
     )
     exact_rows = [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
     channel = request.make_channel(exact_rows)
-    record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
+    record = {}
+    if question.numbers is None:  # The certificate itself only states labels that are numbers.
+        record = {"inputs": question.inputs, "outputs": outputs}
     loss_name = None if losses.named_loss is None else losses.named_loss.name
     claim = request.audited_claim
     certificate = make_certificate(
@@ -147,6 +151,7 @@ def _compute_noise_rows(
         rows = [law.floats for law in Channel.from_noise(mechanism).rows]
     else:
         rows = [np.array(law.fractions) for law in Channel.from_noise(mechanism).rows]
+    # Each place of the grid is published as its nearest output.
     return grid.convert_rows(rows, query.question.m)
 
 

@@ -2,8 +2,8 @@
 
 The density of the staircase falls by the factor e^-ε every sensitivity Δ. Its centre step reaches
 γ Δ to each side of 0. The density is stated on k cells of width Δ/k in every interval of length Δ.
-The cells are centred at multiples of Δ/k, so a centre step of `inner` cells on each side reaches
-inner - 1/2 cells, and γ is (inner - 1/2)/k.
+The cells are centred at multiples of Δ/k. A centre step of 2 inner - 1 cells therefore reaches
+inner - 1/2 cells to each side of 0, and γ is (inner - 1/2)/k.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make_staircase_on_reals(
         question: the requested noise on the reals, with its sensitivity.
         epsilon: the pure ε > 0.
         loss_name: "absolute" or "squared", on which the optimal γ depends.
-        cell_count: the number of cells of a sensitivity. Default: the number that fits best.
+        cell_count: the number k of cells of a sensitivity. Default: the number that fits best.
 
     Returns:
         Noise that is exactly ε-private.
@@ -45,7 +45,6 @@ def make_staircase_on_reals(
         max_cell_count = min(max(max_cell_count, math.ceil(0.5 / gamma)), MAX_STEPS)
         candidates = [*range(1, max_cell_count + 1)]
     choices = [(k, max(1, min(k, round(gamma * k + 0.5)))) for k in candidates]
-    steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - gamma))
-    return AdditiveRealNoise(
-        question, steps, build_staircase_law(bound_inverse_exponential(epsilon), steps, inner)
-    )
+    k, inner = min(choices, key=lambda choice: abs((choice[1] - 0.5) / choice[0] - gamma))
+    law = build_staircase_law(bound_inverse_exponential(epsilon), k, inner)
+    return AdditiveRealNoise(question, steps=k, cells=law)
