@@ -1,7 +1,8 @@
-"""Tests of the smallest loss of PDP noise for all δ, as computed by the search over patterns.
+"""Test the smallest loss of PDP noise for all δ against closed forms and designs at single δ.
 
-It is compared with closed forms and with designs at single δ. The frontier from level functions has
-its own tests (test_modulo_levels.py).
+The fixture `over_patterns` forces the search over patterns. Without it the default method answers:
+level functions for the error rate, otherwise the search. Level functions have more tests in
+test_modulo_levels.py.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def test_frontier_equals_designs_at_random_deltas(sizes, shifts, epsilon, loss):
 def test_one_difference_has_the_breakpoints_of_theorem_2():
     pieces = compute_delta_frontier(sizes=(9,), shifts=((1,),), epsilon=0.7)
     exp_epsilon = Fraction(math.exp(0.7))
+    # Theorem 2 of Kadam et al. 2024 has pieces (end of the piece as a function of e^ε, formula).
     expected = sorted({0.0, 1.0, *(float(end(exp_epsilon)) for end, _ in theorem2(9))})
     breakpoints = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert breakpoints == pytest.approx(expected, abs=1e-8)
@@ -173,16 +175,15 @@ def test_invalid_requests_are_refused(change, message):
 
 @pytest.mark.usefixtures("over_patterns")
 def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch):
-    import workbench.models.modulo.frontier as module
     from workbench.solvers.solution import Termination
 
-    original = module.PatternSearch.run
+    original = modulo_frontier.PatternSearch.run
 
     def run_interrupted(search, cutoff):
         outcome = original(search, cutoff)
         outcome.termination = Termination.INTERRUPTED
         return outcome
 
-    monkeypatch.setattr(module.PatternSearch, "run", run_interrupted)
+    monkeypatch.setattr(modulo_frontier.PatternSearch, "run", run_interrupted)
     with pytest.raises(KeyboardInterrupt):
-        module.compute_delta_frontier((9,), ((1,), (8,)), 1.0)
+        compute_delta_frontier(sizes=(9,), shifts=((1,), (8,)), epsilon=1.0)

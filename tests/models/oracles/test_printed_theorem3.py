@@ -46,18 +46,19 @@ def test_only_groups_of_mu_bar_masses_split():
     assert lengths == [(1, 3, 3, 3), (1, 3, 3, 2, 1), (1, 3, 2, 3, 1), (1, 3, 2, 2, 2)]
 
 
-def test_some_printed_columns_have_a_larger_error_rate_than_the_optimum():
+def test_the_printed_columns_of_table_1_need_the_printed_delta():
     for step in staircases(n=8, mu_bar=3, epsilon=1.5):
         pmf = staircase_pmf(step, 1.5)
         assert pdp_delta(pmf, (9,), one_sided_shifts(3), 1.5) == pytest.approx(
             step.lower, abs=1e-12
         )
-        if step.h:
-            assert (
-                1.0 - pmf[0]
-                > column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=step.lower).value + 1e-12
-                or step.j == 1
-            )
+
+
+def test_the_last_printed_column_of_table_1_has_a_larger_error_rate_than_the_optimum():
+    step = staircases(n=8, mu_bar=3, epsilon=1.5)[-1]
+    assert (step.h, step.j) == (1, 2)
+    optimum = column_cut_law(n=8, mu_bar=3, epsilon=1.5, delta=step.lower).value
+    assert 1.0 - staircase_pmf(step, 1.5)[0] > optimum + 1e-12
 
 
 def test_a_printed_pmf_needs_a_larger_delta_than_printed():
@@ -78,8 +79,10 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
     stairs = staircases(n, mu_bar, epsilon)
     if b + r < mu_bar:  # This is the domain of the theorem.
         assert len(stairs) == 1 + b * (b - 1) // 2
-    for before, step in zip([stairs[0], *stairs], stairs, strict=False):
-        h, j = step.h, step.j
+    # The first staircase has no predecessor. Only its sums are tested.
+    for previous, step in zip([stairs[0], *stairs[:-1]], stairs, strict=True):
+        h = step.h
+        j = step.j
         assert sum(step.lengths) == n + 1
         assert staircase_pmf(step, epsilon).sum() == pytest.approx(1.0, rel=1e-12)
         if h == 0 or b + r >= mu_bar:
@@ -93,12 +96,17 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
         )
         last = a**-1 if j == h else sum(a**i for i in range(j + 1))
         assert step.upper == pytest.approx(step.mass * a ** (b - h) * last, rel=1e-12)
-        assert step.lower == pytest.approx(
-            step.mass / before.mass * before.upper, rel=1e-12
-        )  # (37c), second form
-    assert stairs[0].mass == pytest.approx(
-        1.0 - hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon).value, rel=1e-12
-    )
+        # This is the second form of (37c).
+        lower = step.mass / previous.mass * previous.upper
+        assert step.lower == pytest.approx(lower, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "mu_bar"), [(24, 6), (23, 7), (14, 7), (31, 10), (8, 3), (9, 3)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.5])
+def test_the_first_staircase_is_the_optimum_at_delta_0(n, mu_bar, epsilon):
+    optimum_at_delta_0 = hop_law((n + 1,), one_sided_shifts(mu_bar), epsilon)
+    first_mass = staircases(n, mu_bar, epsilon)[0].mass
+    assert first_mass == pytest.approx(1.0 - optimum_at_delta_0.value, rel=1e-12)
 
 
 def test_linear_regions_join_the_flat_ones():
@@ -120,15 +128,24 @@ def test_the_last_segment_follows_equations_42_and_43():
     np.testing.assert_allclose(pmf, [0.9] + [0.0125] * 8, rtol=1e-12)
 
 
-def test_corollary_2_as_printed():
-    # The true value is .124395.
+def test_corollary_2_claims_more_than_the_smallest_delta_for_an_error_rate():
+    """The error rate is that of the last column of Table 1. Its smallest δ is .124395."""
     assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.4425) == pytest.approx(
         0.1522, abs=5e-5
     )
+
+
+def test_corollary_2_claims_delta_0_for_an_error_rate_above_that_of_lemma_4():
     assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.5) == 0.0
+
+
+def test_corollary_2_claims_one_minus_the_error_rate_in_the_last_segment():
     assert printed_level_curve(n=8, mu_bar=3, epsilon=1.5, error_rate=0.2) == pytest.approx(
         0.8, rel=1e-12
     )
+
+
+def test_corollary_2_inverts_the_printed_pmf_between_two_staircases():
     error = 1 - float(printed_pmf(n=24, mu_bar=6, epsilon=1.5, delta=0.083)[0])
     assert printed_level_curve(n=24, mu_bar=6, epsilon=1.5, error_rate=error) == pytest.approx(
         0.083, rel=1e-9

@@ -85,6 +85,18 @@ def test_compare_reports_a_failed_solver_as_a_row(capsys):
     assert "nonsense" in rows["nonsense"]["failure"]
 
 
+def test_compare_list_without_a_suite_lists_instances(capsys):
+    code, out, _ = run(capsys, "compare --list")
+    assert code == 0
+    assert "instances" in out
+    assert "Usage" not in out
+
+
+def test_brackets_in_a_help_text_are_printed(capsys):
+    _, out, _ = run(capsys, "design laplace --help")
+    assert out.count("[low, high]") == 2
+
+
 def test_compare_writes_its_table_and_its_plot(capsys, tmp_path: Path):
     folder = tmp_path / "results"
     plot_file = tmp_path / "seconds.svg"

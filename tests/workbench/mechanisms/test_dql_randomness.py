@@ -72,9 +72,10 @@ def test_fresh_shared_streams_have_their_own_nonce_and_hide_the_key() -> None:
 
 
 def test_shared_and_insecure_local_streams_differ_for_one_secret() -> None:
-    shared = set(SharedStream(b"7" * 16, NONCE).take(500).reshape(-1).tolist())
-    local = set(InsecureLocalStream(7777777777777777).take(500, 3).reshape(-1).tolist())
-    assert not shared & local
+    # The decimal digits of the seed are the bytes of the key.
+    shared_words = SharedStream(b"7" * 16, NONCE).take(500)
+    local_words = InsecureLocalStream(seed=7777777777777777).take(count=500, columns=3)
+    assert not {*shared_words.reshape(-1).tolist()} & {*local_words.reshape(-1).tolist()}
 
 
 @pytest.mark.parametrize(

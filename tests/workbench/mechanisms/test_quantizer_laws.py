@@ -226,6 +226,21 @@ def test_invalid_densities_are_refused():
         density_from_function(lambda x: 0.5 + x)
 
 
+def test_a_normal_density_with_parameters_at_the_limits_has_total_mass_1():
+    for mu, sigma in ((0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)):
+        density = normal_density(mu, sigma).validate()
+        assert density.interval_masses([-1, 0, 1]).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("mu", "sigma"),
+    [(0, 9e-5), (2e6, 1), (0, 2e6), (0, 0), (0, -1), ("1e5000", 1), (0, "nan")],
+)
+def test_parameters_of_a_normal_density_beyond_the_limits_are_refused(mu: object, sigma: object):
+    with pytest.raises(InvalidRequest, match="must be "):
+        normal_density(mu, sigma)
+
+
 def test_a_clipped_normal_density_has_point_masses_at_the_ends():
     density = normal_density(mu=0.5, sigma=0.3)
     assert density.interval_masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)

@@ -20,8 +20,13 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.questions.unbounded_noise import RealNoise
 
 LARGE = 2**53 + 1  # The nearest float is 2^53.
-# The atom has nearly all mass, so the answer is published on the grid without noise.
-BARE = AdditiveRealNoise(RealNoise(1, 2), 1, IntegerLaw(first=0, weights=[1]), Fraction(10**40))
+# The atom at 0 has 10^40 times the mass of the other noise. So the answer is only rounded.
+BARE = AdditiveRealNoise(
+    RealNoise(sensitivity=1, grid=2),
+    steps=1,
+    cells=IntegerLaw(first=0, weights=[1]),
+    atom=Fraction(10**40),
+)
 
 
 @pytest.mark.parametrize(
