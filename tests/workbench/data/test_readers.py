@@ -20,7 +20,7 @@ from workbench.data.label_lists import read_label_text
 from workbench.data.losses import align_loss_matrix, read_loss_matrix, tabulate_loss
 from workbench.data.neighbours import Neighbours, read_neighbours, read_row_pairs
 from workbench.data.number_tables import list_lines, read_number_table
-from workbench.data.points import list_point_values_and_weights, read_points
+from workbench.data.points import list_point_values_and_weights, read_number_matrix, read_points
 from workbench.data.priors import read_prior, read_range_prior
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.pipeline.loss_tables import read_loss
@@ -141,3 +141,18 @@ def test_a_file_cannot_replace_the_text_of_a_range_or_the_name_of_a_loss(
     ]
     (tmp_path / "high..low").write_text("7\n8\n")
     assert read_points("high..low", "inputs") == (7, 8)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[1, 2]], "loss must be a matrix of 2 rows and 2 columns"),
+        ([[1, 2], [3]], "loss must be a matrix of 2 rows and 2 columns"),
+        ([[1, 2], [3, -1]], "every entry of loss must be a finite number >= 0"),
+        ([[1, 2], [3, float("inf")]], "every entry of loss must be a finite number"),
+    ],
+)
+def test_invalid_matrices_are_refused_in_one_sentence(matrix: object, message: str):
+    with pytest.raises(InvalidRequest, match=message) as error:
+        read_number_matrix(matrix, "loss", shape=(2, 2))
+    assert "\n" not in str(error.value)

@@ -112,6 +112,11 @@ def test_invalid_losses_of_labels_are_errors():
             wb.design(labels, epsilon=1, loss=loss, method="lp")
     with pytest.raises(wb.InvalidRequest, match="loss must be a name if method is bins"):
         wb.design(labels, epsilon=1, loss=table, method="bins")
+
+
+def test_a_loss_matrix_of_labels_selects_the_method_lp():
+    labels = wb.Labels([0, 1, 3], [1, 2, 1])
+    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
     assert wb.design(labels, epsilon=1, loss=table).request.how.method == "lp"
 
 
@@ -136,31 +141,39 @@ def test_every_notion_supports_user_defined_losses(notion, budget):
         wb.design(question, notion=notion, loss=losses[:3], **budget)
 
 
-def test_losses_and_priors_are_read_from_lists_frames_and_files_alike(tmp_path: Path):
+def test_losses_are_read_from_lists_frames_and_files_alike(tmp_path: Path):
     (tmp_path / "losses.csv").write_text("loss\n0\n1\n4\n\n")
-    (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
     frame = pd.DataFrame({"loss": [0, 1, 4]})
-    group = wb.ModuloNoise(n=2, max_shift=1)
+    question = wb.ModuloNoise(n=2, max_shift=1)
     optima_by_loss = [
-        wb.design(group, epsilon=1, loss=loss).objective
+        wb.design(question, epsilon=1, loss=loss).objective
         for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")
     ]
     assert optima_by_loss == [optima_by_loss[0]] * 3
+
+
+def test_priors_are_read_from_lists_frames_and_files_alike(tmp_path: Path):
+    (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
+    question = wb.ModuloNoise(n=2, max_shift=1)
     weights = [
         [0.5, 0.25, 0.25],
         pd.DataFrame({"share": [0.5, 0.25, 0.25]}),
         tmp_path / "prior.csv",
     ]
     optima_by_prior = [
-        wb.design(group, epsilon=1, loss="prior-squared", prior=prior).objective
+        wb.design(question, epsilon=1, loss="prior-squared", prior=prior).objective
         for prior in weights
     ]
     assert optima_by_prior == [optima_by_prior[0]] * 3
+
+
+def test_an_invalid_cell_of_a_file_of_losses_is_named(tmp_path: Path):
     (tmp_path / "losses.csv").write_text("0\nx\n4\n")
+    question = wb.ModuloNoise(n=2, max_shift=1)
     with pytest.raises(
         wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"
     ):
-        wb.design(group, epsilon=1, loss=tmp_path / "losses.csv")
+        wb.design(question, epsilon=1, loss=tmp_path / "losses.csv")
 
 
 @pytest.mark.parametrize(
@@ -182,43 +195,43 @@ def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(
         assert design.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
 
 
-def test_a_function_of_a_loss_takes_the_output_first() -> None:
-    """An asymmetric loss gives the same optimum as a function and as a matrix."""
+def overshoot_loss(output: float, answer: float) -> float:
+    """Return |output - answer|, or three times as much above the answer."""
+    if output > answer:
+        return 3 * (output - answer)
+    return answer - output
 
-    def overshoot_loss(output: float, answer: float) -> float:
-        """Return |output - answer|, or three times as much above the answer."""
-        if output > answer:
-            return 3 * (output - answer)
-        return answer - output
 
-    table = [[overshoot_loss(o, x) for o in range(5)] for x in range(5)]  # A row for each answer.
-    question = wb.FiniteQuery("0..4", max_shift=1, prior=[5, 1, 1, 1, 1])
-    by_table = wb.design(question, epsilon=1, loss=table).objective
+# The same loss as a matrix with a row for each answer.
+OVERSHOOT_TABLE = [[overshoot_loss(o, x) for o in range(5)] for x in range(5)]
+PRIOR = [5, 1, 1, 1, 1]
+
+
+def test_a_loss_of_a_finite_query_is_a_function_of_output_and_answer() -> None:
+    question = wb.FiniteQuery("0..4", max_shift=1, prior=PRIOR)
+    by_table = wb.design(question, epsilon=1, loss=OVERSHOOT_TABLE).objective
+    transposed = np.transpose(OVERSHOOT_TABLE)
     assert wb.design(question, epsilon=1, loss=overshoot_loss).objective == by_table
-    assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(
+    assert wb.design(question, epsilon=1, loss=transposed).objective != pytest.approx(
         by_table, rel=1e-3
     )
-    labels = wb.Labels([0, 1, 2, 3, 4], [5, 1, 1, 1, 1])
-    label_optima = {
-        wb.design(labels, epsilon=1, method="lp", loss=loss).objective
-        for loss in (overshoot_loss, tuple(map(tuple, table)))
+
+
+def test_a_loss_of_labels_is_a_function_of_output_and_label() -> None:
+    labels = wb.Labels([0, 1, 2, 3, 4], PRIOR)
+    by_table = wb.design(labels, epsilon=1, method="lp", loss=OVERSHOOT_TABLE)
+    by_function = wb.design(labels, epsilon=1, method="lp", loss=overshoot_loss)
+    assert by_function.objective == by_table.objective
+
+
+def test_a_loss_of_a_recommendation_is_a_function_of_output_and_answer() -> None:
+    request = {
+        "answers": "0..4",
+        "max_shift": 1,
+        "prior": PRIOR,
+        "epsilon": 1,
+        "only": "best channel",
     }
-    assert len(label_optima) == 1
-    with_function = wb.recommend(
-        answers="0..4",
-        max_shift=1,
-        prior=[5, 1, 1, 1, 1],
-        epsilon=1,
-        loss=overshoot_loss,
-        only="best channel",
-    )
-    with_table = wb.recommend(
-        answers="0..4",
-        max_shift=1,
-        prior=[5, 1, 1, 1, 1],
-        epsilon=1,
-        loss=table,
-        outputs="0..4",
-        only="best channel",
-    )
-    assert with_function.rows[0]["objective"] == with_table.rows[0]["objective"]
+    by_function = wb.recommend(loss=overshoot_loss, **request)
+    by_table = wb.recommend(loss=OVERSHOOT_TABLE, outputs="0..4", **request)
+    assert by_function.rows[0]["objective"] == by_table.rows[0]["objective"]

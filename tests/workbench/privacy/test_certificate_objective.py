@@ -20,11 +20,13 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import certificate_from_dict
 from workbench.privacy.objective import ExpectedLoss, Objective, is_exact_loss
 
-STATED = ("squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5")
+# Losses with rational values, which a certificate of a channel states.
+EXACT_LOSSES = ("squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5")
 
 
 @pytest.mark.parametrize("sizes", [(5,), (2, 3), (4, 1, 3)])
-def test_known_losses_are_those_the_models_minimise(sizes):
+def test_named_losses_equal_those_of_the_models_or_are_none(sizes):
+    """They are None for losses without one exact number for each noise value."""
     for name in LOSSES:
         losses = named_losses(name, sizes)
         if name in {"squared", "eta-squared", "circular-squared"}:
@@ -33,15 +35,25 @@ def test_known_losses_are_those_the_models_minimise(sizes):
             assert losses is None
 
 
-def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
+def test_a_built_in_name_with_other_losses_is_refused():
     data = noise().to_dict()
     for losses in (["0"] * 5, ["0", "4", "6", "6", "5"], ["0", "4", "6", "6"]):
         data["objective"] = {"name": "squared", "value": "0", "losses": losses}
         with pytest.raises(wb.CorruptFile, match="losses must be"):
             certificate_from_dict(data)
+
+
+def test_losses_under_another_name_are_called_numbers_of_the_file():
+    data = noise().to_dict()
     data["objective"] = {"name": "free-lunch", "value": "0", "losses": ["0"] * 5}
-    (sentence,) = (text for text in certificate_from_dict(data).sentences if "'free-lunch'" in text)
-    assert "0.0 by numbers that this file states" in sentence
+    assert (
+        "Its loss is 0.0 by numbers that this file states, under the name 'free-lunch'."
+        in certificate_from_dict(data).sentences
+    )
+
+
+def test_the_loss_of_a_built_in_name_is_recomputed():
+    data = noise().to_dict()
     losses = named_losses("squared", (5,))
     value = Objective("squared", Fraction(0), losses).exact_loss_of(noise().mechanism)
     data["objective"] = {"name": "squared", "value": str(value), "losses": [*map(str, losses)]}
@@ -51,21 +63,25 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
     )
 
 
-def channel(loss: str = "squared") -> Certificate:
-    stated = ExpectedLoss(
+def certify_channel_with_loss(loss: str = "squared") -> Certificate:
+    """Certify a channel for three labels with this loss; two of the labels share a row.
+
+    `certify` computes the exact value of the loss, in place of the value 0 that is given here.
+    """
+    objective = ExpectedLoss(
         loss,
-        Fraction(0),
+        value=Fraction(0),
         labels=(Fraction(0), Fraction(1), Fraction("2.5")),
         outputs=(Fraction(0), Fraction("1.75")),
         prior=(Fraction(1, 2), Fraction(1, 3), Fraction(1, 5)),
         rows=(0, 1, 1),
     )
-    return certify_channel([[0.6, 0.4], [0.4, 0.6]], epsilon="0.5", objective=stated)
+    return certify_channel([[0.6, 0.4], [0.4, 0.6]], epsilon="0.5", objective=objective)
 
 
-@pytest.mark.parametrize("loss", STATED)
+@pytest.mark.parametrize("loss", EXACT_LOSSES)
 def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
-    proof = channel(loss)
+    proof = certify_channel_with_loss(loss)
     wb.save(proof, tmp_path / "c.json")
     again = wb.check(tmp_path / "c.json")
     assert again == proof
@@ -92,23 +108,28 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
         (("objective", "name"), "huber:-1"),
     ]:
         if path == ("objective", "rows") and value == [0, 1, 0] and loss == "error-rate":
-            continue  # no output is 1 or 2.5: those labels are wrong whatever their law
+            # Neither 1 nor 2.5 is an output, so the error rate of these labels is 1 in every row.
+            continue
         with pytest.raises(wb.CorruptFile):
             certificate_from_dict(replace_entry(data, path, value))
 
 
-def test_an_objective_of_another_mechanism_is_refused():
+def test_a_certificate_without_an_objective_proves_no_loss():
     assert "It proves no loss." in metric().sentences
+
+
+def test_an_objective_of_another_mechanism_is_refused():
+    objective = certify_channel_with_loss().to_dict()["objective"]
     with pytest.raises(wb.CorruptFile, match="expected loss is only possible"):
-        certificate_from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
+        certificate_from_dict(noise().to_dict() | {"objective": objective})
     with pytest.raises(wb.CorruptFile, match="must be an expected loss"):
         certificate_from_dict(
-            channel().to_dict()
+            certify_channel_with_loss().to_dict()
             | {"objective": {"name": "squared", "value": "0", "losses": ["0", "1"]}}
         )
 
 
-@pytest.mark.parametrize("loss", [*STATED, "poisson", "poisson-deviance"])
+@pytest.mark.parametrize("loss", [*EXACT_LOSSES, "poisson", "poisson-deviance"])
 def test_designed_labels_carry_their_prior_and_loss(loss):
     labels = wb.Labels([1.0, 2.5, 3.0, 7.0], [0.1, 0.4, 0.2, 0.3])
     method = "lp" if loss in {"error-rate", "huber:1.5"} else "bins"

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.points import read_number_matrix
-
-Q = wb.FiniteQuery
+from workbench.questions.finite_query import FiniteQuery
 
 
 def test_answers_are_read_in_every_format(tmp_path: Path):
@@ -28,11 +26,11 @@ def test_answers_are_read_in_every_format(tmp_path: Path):
         column,
         str(column),
     ):
-        assert Q(given, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
-    assert Q("5..9", max_shift=1).inputs == (5, 6, 7, 8, 9)
-    assert Q("red,green", neighbours="all").inputs == ("red", "green")
-    assert Q([(0, 1), (1, "x")], neighbours="all").inputs == ((0, 1), (1, "x"))
-    assert Q("0..2", "0..9", max_shift=1).m == 10
+        assert FiniteQuery(given, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
+    assert FiniteQuery("5..9", max_shift=1).inputs == (5, 6, 7, 8, 9)
+    assert FiniteQuery("red,green", neighbours="all").inputs == ("red", "green")
+    assert FiniteQuery([(0, 1), (1, "x")], neighbours="all").inputs == ((0, 1), (1, "x"))
+    assert FiniteQuery("0..2", "0..9", max_shift=1).m == 10
 
 
 def test_neighbours_are_read_in_every_format(tmp_path: Path):
@@ -48,22 +46,30 @@ def test_neighbours_are_read_in_every_format(tmp_path: Path):
         pairs,
         str(pairs),
     ):
-        found = Q("0..3", neighbours=given)
+        found = FiniteQuery("0..3", neighbours=given)
         assert (found.pairs, found.distances, found.is_line) == (line, None, True)
-    assert Q("0..3", neighbours=graph).distances == (1, 2, 3)
+    assert FiniteQuery("0..3", neighbours=graph).distances == (1, 2, 3)
     far = float("inf")
     matrix = np.array([[0, 1, far], [1, 0, 2], [far, 2, 0]])
     for table in (matrix, matrix.tolist()):
-        found = Q("a,b,c", neighbours=table)
+        found = FiniteQuery("a,b,c", neighbours=table)
         assert (found.pairs, found.distances) == (((0, 1), (1, 2)), (1, 2))
     # These are pairs with distances, although the list has the shape of a matrix.
-    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)
-    assert Q("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
-    assert Q("0..3", max_shift=3).pairs is None
-    assert Q("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
-    assert Q([3, 1, 2], neighbours="all").metric_pairs() == (((0, 2), (1, 2)), (1, 1))
-    # 2 is a neighbour of 1 and of 3, but 3 and 1 are consecutive inputs.
-    assert not Q([3, 1, 2], max_shift=1).is_line
+    assert FiniteQuery("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)
+    assert FiniteQuery("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
+    assert FiniteQuery("0..3", max_shift=3).pairs is None
+    assert FiniteQuery("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
+
+
+def test_metric_pairs_are_the_positions_of_consecutive_numbers_and_their_distances():
+    """The consecutive numbers are (3, 2) and (1, 2)."""
+    question = FiniteQuery([3, 1, 2], neighbours="all")
+    assert question.metric_pairs() == (((0, 2), (1, 2)), (1, 1))
+
+
+def test_a_line_needs_neighbours_that_are_consecutive_inputs():
+    """2 is a neighbour of 1 and of 3, but 3 and 1 are consecutive inputs."""
+    assert not FiniteQuery([3, 1, 2], max_shift=1).is_line
 
 
 def test_priors_are_read_and_normalised(tmp_path: Path):
@@ -72,110 +78,104 @@ def test_priors_are_read_and_normalised(tmp_path: Path):
     one.write_text("1\n0\n3\n")
     two.write_text("answer,weight\n2,3\n0,1\n")
     for given in ([1, 0, 3], "1,0,3", one, two):
-        assert Q("0..2", max_shift=1, prior=given).prior == (Fraction(1, 4), 0, Fraction(3, 4))
-    assert Q("0..2", max_shift=1).prior == (Fraction(1, 3),) * 3
-    assert Q("0..2", max_shift=1, prior="worst").prior is None
+        assert FiniteQuery("0..2", max_shift=1, prior=given).prior == (
+            Fraction(1, 4),
+            0,
+            Fraction(3, 4),
+        )
+    assert FiniteQuery("0..2", max_shift=1).prior == (Fraction(1, 3),) * 3
+    assert FiniteQuery("0..2", max_shift=1, prior="worst").prior is None
 
 
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
         (
-            lambda: Q([1, 1.0], neighbours="all"),
+            lambda: FiniteQuery([1, 1.0], neighbours="all"),
             "inputs must be all different (1, 1.0 and '1' are one number). Got 1",
         ),
         (
-            lambda: Q([1, True], neighbours="all"),
+            lambda: FiniteQuery([1, True], neighbours="all"),
             "every one of the inputs must be a finite number, a text",
         ),
         (
-            lambda: Q([1, float("nan")], neighbours="all"),
+            lambda: FiniteQuery([1, float("nan")], neighbours="all"),
             "every one of the inputs must be a finite number",
         ),
         (
-            lambda: Q(["1", "nan"], neighbours="all"),
+            lambda: FiniteQuery(["1", "nan"], neighbours="all"),
             "every one of the inputs must be a finite number",
         ),
         (
-            lambda: Q([1], neighbours="all"),
+            lambda: FiniteQuery([1], neighbours="all"),
             "inputs must be at least two for a neighbour relation. Got 1.",
         ),
-        (lambda: Q("1..0", max_shift=1), "inputs must be LOW..HIGH"),
-        (lambda: Q("0..10000000", max_shift=1), "inputs must be 1 to 4000 of them"),
+        (lambda: FiniteQuery("1..0", max_shift=1), "inputs must be LOW..HIGH"),
+        (lambda: FiniteQuery("0..10000000", max_shift=1), "inputs must be 1 to 4000 of them"),
         (
-            lambda: Q("0..3"),
+            lambda: FiniteQuery("0..3"),
             "A neighbour relation must be given by exactly one of max_shift and neighbours.",
         ),
-        (lambda: Q("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
+        (lambda: FiniteQuery("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
         (
-            lambda: Q("0..3", max_shift=0.5),
+            lambda: FiniteQuery("0..3", max_shift=0.5),
             "max_shift must be at least the smallest distance of two inputs",
         ),
         (
-            lambda: Q("a,b", max_shift=1),
+            lambda: FiniteQuery("a,b", max_shift=1),
             "max_shift must be left out for inputs that are no numbers",
         ),
         (
-            lambda: Q("0..3", neighbours=[(0, 9)]),
+            lambda: FiniteQuery("0..3", neighbours=[(0, 9)]),
             "neighbours must be pairs of inputs. Got 9, which is no input.",
         ),
         (
-            lambda: Q("0..3", neighbours=[(1, 1)]),
+            lambda: FiniteQuery("0..3", neighbours=[(1, 1)]),
             "neighbours must be pairs of different inputs. Got 1 twice.",
         ),
         (
-            lambda: Q("0..3", neighbours=[]),
+            lambda: FiniteQuery("0..3", neighbours=[]),
             "neighbours must be at least one pair of inputs. Got none.",
         ),
         (
-            lambda: Q("0..3", neighbours=[(0, 1, 0)]),
+            lambda: FiniteQuery("0..3", neighbours=[(0, 1, 0)]),
             "the distance of 0 and 1 must be a finite number > 0. Got 0.",
         ),
         (
-            lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 0, 2)]),
+            lambda: FiniteQuery("0..3", neighbours=[(0, 1, 1), (1, 0, 2)]),
             "neighbours must be pairs with one distance each",
         ),
         (
-            lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 2)]),
+            lambda: FiniteQuery("0..3", neighbours=[(0, 1, 1), (1, 2)]),
             "Distances must be given for every pair",
         ),
         (
-            lambda: Q("0..1", neighbours=np.array([[0, 1], [2, 0]])),
+            lambda: FiniteQuery("0..1", neighbours=np.array([[0, 1], [2, 0]])),
             "a matrix of distances must be symmetric",
         ),
         (
-            lambda: Q("0..1", neighbours=np.array([[1, 1], [1, 0]])),
+            lambda: FiniteQuery("0..1", neighbours=np.array([[1, 1], [1, 0]])),
             "a matrix of distances must be 0 on its diagonal",
         ),
         (
-            lambda: Q("0..1", neighbours=np.array([[0, np.nan], [np.nan, 0]])),
+            lambda: FiniteQuery("0..1", neighbours=np.array([[0, np.nan], [np.nan, 0]])),
             "a matrix of distances must be symmetric",
         ),
         (
-            lambda: Q("0..3", neighbours="near"),
+            lambda: FiniteQuery("0..3", neighbours="near"),
             "neighbours must be all, consecutive, or a CSV file of pairs",
         ),
-        (lambda: Q("0..1", max_shift=1, prior=[0, 0]), "prior must be weights >= 0, not all 0"),
-        (lambda: Q("0..1", max_shift=1, prior=[1]), "prior must be uniform, worst, or 2 weights"),
         (
-            lambda: Q("0..1", max_shift=1, prior="even"),
+            lambda: FiniteQuery("0..1", max_shift=1, prior=[0, 0]),
+            "prior must be weights >= 0, not all 0",
+        ),
+        (
+            lambda: FiniteQuery("0..1", max_shift=1, prior=[1]),
+            "prior must be uniform, worst, or 2 weights",
+        ),
+        (
+            lambda: FiniteQuery("0..1", max_shift=1, prior="even"),
             "prior must be uniform, worst, weights or a CSV file",
-        ),
-        (
-            lambda: read_number_matrix(value=[[1, 2]], name="loss", shape=(2, 2)),
-            "loss must be a matrix of 2 rows and 2 columns",
-        ),
-        (
-            lambda: read_number_matrix(value=[[1, 2], [3]], name="loss", shape=(2, 2)),
-            "loss must be a matrix of 2 rows and 2 columns",
-        ),
-        (
-            lambda: read_number_matrix(value=[[1, 2], [3, -1]], name="loss", shape=(2, 2)),
-            "every entry of loss must be a finite number >= 0",
-        ),
-        (
-            lambda: read_number_matrix([[1, 2], [3, np.inf]], "loss", shape=(2, 2)),
-            "every entry of loss must be a finite number",
         ),
     ],
 )
