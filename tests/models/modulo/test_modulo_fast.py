@@ -312,7 +312,9 @@ def test_large_groups_have_the_optimum_of_the_closed_form(n, mu, epsilon, delta)
     shifts = tuple((k,) for k in range(1, mu + 1))
     model = ModuloModel((n + 1,), shifts, PDP, loss_vector("error-rate", (n + 1,)))
     solution = solve_fast(model, epsilon=[epsilon], delta=delta)
-    form = oracles.error_rate_bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
+    form = oracles.error_rate_bounds(
+        (n + 1,), shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=PDP
+    ).strongest
     assert solution.is_optimal
     assert form.kind == "optimum"
     assert solution.objective == pytest.approx(form.value, abs=1e-9)

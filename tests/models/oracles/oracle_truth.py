@@ -174,7 +174,7 @@ def dp_law(sizes, shifts, epsilon, delta):
 
 def hop_law(sizes, shifts, epsilon):
     """Return the optimal noise at δ = 0. epsilon: one number, or a budget for each shift."""
-    return dp_law(sizes, shifts, epsilon, 0.0)
+    return dp_law(sizes, shifts, epsilon=epsilon, delta=0.0)
 
 
 def level_cut_law(sizes, shifts, epsilon, delta):

@@ -176,7 +176,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
 
 def test_power_sums_are_the_nearest_below_and_above_a_target():
     # The sums of two powers of 1/2 next to 3/4 are 1/2 + 1/4, which is not above it, and 1/2 + 1/2.
-    counts = PowerSums(a=0.5, p=3, max_size=2).find_nearest(2, 0.75)
+    counts = PowerSums(a=0.5, p=3, max_size=2).find_nearest(size=2, target=0.75)
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
@@ -205,7 +205,9 @@ def test_the_corrected_table_1():
         (0.1238, 0.554833107),
         (0.1522, 0.558290369),
     ):
-        form = strongest_form(sizes, shifts, True, 1.5, delta, PDP)
+        form = strongest_form(
+            sizes, shifts, is_directed=True, epsilon=1.5, delta=delta, requires=PDP
+        )
         assert form.kind == "optimum"
         assert 1.0 - form.value == pytest.approx(mass, abs=5e-10)
         assert form.pmf[0] == pytest.approx(mass, abs=5e-10)
@@ -233,7 +235,9 @@ def test_the_error_rates_of_figure_11_left():
         0.7680307,
     ]
     forms = [
-        strongest_form((10,), one_sided_shifts(mu_bar), True, 1.0, 0.2, PDP)
+        strongest_form(
+            (10,), one_sided_shifts(mu_bar), is_directed=True, epsilon=1.0, delta=0.2, requires=PDP
+        )
         for mu_bar in range(1, 10)
     ]
     assert [form.value for form in forms] == pytest.approx(expected, abs=5e-8)

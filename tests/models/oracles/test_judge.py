@@ -51,35 +51,48 @@ def test_each_question_is_answered_by_its_oracle():
         ): "level search",
     }
     for (directed, notion, delta, shifts), name in names.items():
-        verdict = strongest_form(sizes, shifts, directed, 1.5, delta, notion)
+        verdict = strongest_form(
+            sizes, shifts, is_directed=directed, epsilon=1.5, delta=delta, requires=notion
+        )
         assert (verdict.name, verdict.kind) == (name, "optimum")
 
 
 def test_a_shift_that_is_its_own_opposite_is_one_shift():
-    verdict = strongest_form((8,), [(4,)], False, 1.0, 0.1, PDP)
+    verdict = strongest_form((8,), [(4,)], is_directed=False, epsilon=1.0, delta=0.1, requires=PDP)
     assert verdict.name == "Theorem 2"
     assert verdict.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
 def test_bounded_differences_are_recognised_after_a_change_of_unit_or_group():
-    form = strongest_form((9,), one_sided_shifts(3), True, 1.5, 0.1212, PDP)
-    multiplied = strongest_form((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, PDP)
+    form = strongest_form(
+        (9,), one_sided_shifts(3), is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
+    )
+    multiplied = strongest_form(
+        (9,), [(4,), (2,), (6,)], is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
+    )
     assert multiplied.name == "column-cut law"
     assert multiplied.value == form.value
     assert pdp_delta(multiplied.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
     # These shifts generate a copy of Z_9.
     shifts = [(4, 0), (8, 0), (12, 0)]
-    embedded = strongest_form((18, 2), shifts, True, 1.5, 0.1212, PDP)
+    embedded = strongest_form(
+        (18, 2), shifts, is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
+    )
     assert embedded.name == "column-cut law"
     assert embedded.value == form.value
     assert pdp_delta(embedded.pmf, (18, 2), shifts, 1.5) <= 0.1212
 
 
 def test_neighbours_at_every_difference_are_bounded_differences():
-    form = strongest_form((6,), one_sided_shifts(5), False, 1.0, 0.1, PDP)
+    form = strongest_form(
+        (6,), one_sided_shifts(5), is_directed=False, epsilon=1.0, delta=0.1, requires=PDP
+    )
     assert (form.name, form.kind) == ("column-cut law", "optimum")
     assert form.value == pytest.approx(
-        strongest_form((6,), one_sided_shifts(5), True, 1.0, 0.0, DP).value, rel=1e-12
+        strongest_form(
+            (6,), one_sided_shifts(5), is_directed=True, epsilon=1.0, delta=0.0, requires=DP
+        ).value,
+        rel=1e-12,
     )
 
 
@@ -103,24 +116,49 @@ def test_bounds_enclose_the_optimum_of_the_milp(seed):
 
 def test_several_budgets_have_an_optimum_under_dp_and_a_bound_under_pdp():
     budgets = {(1,): 0.5, (2,): 1.0}
-    assert strongest_form((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
-    assert strongest_form((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
+    assert (
+        strongest_form(
+            (7,), list(budgets), is_directed=True, epsilon=budgets, delta=0.0, requires=DP
+        ).kind
+        == "optimum"
+    )
+    assert (
+        strongest_form(
+            (7,), list(budgets), is_directed=True, epsilon=budgets, delta=0.1, requires=DP
+        ).kind
+        == "optimum"
+    )
     under_pdp = error_rate_bounds(
         sizes=(7,), shifts=list(budgets), is_directed=True, epsilon=budgets, delta=0.1, requires=PDP
     )
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
     assert (
-        strongest_form((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower
+        strongest_form(
+            (7,), list(budgets), is_directed=True, epsilon=budgets, delta=0.1, requires=PDP
+        )
+        is under_pdp.lower
         or under_pdp.lower.pmf is None
     )
     equal_budgets = {(1,): 1.5, (2,): 1.5, (3,): 1.5}
-    form = strongest_form((9,), list(equal_budgets), True, equal_budgets, 0.1212, PDP)
+    form = strongest_form(
+        (9,),
+        list(equal_budgets),
+        is_directed=True,
+        epsilon=equal_budgets,
+        delta=0.1212,
+        requires=PDP,
+    )
     assert form.name == "column-cut law"
 
 
 def test_the_zero_shift_is_ignored():
-    assert strongest_form((8,), [(0,), (3,)], True, 0.75, 0.1, PDP).name == "Theorem 2"
+    assert (
+        strongest_form(
+            (8,), [(0,), (3,)], is_directed=True, epsilon=0.75, delta=0.1, requires=PDP
+        ).name
+        == "Theorem 2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +231,18 @@ def test_the_pmf_of_a_law_is_read_only():
 
 
 def test_other_losses_than_the_error_rate_have_no_oracle():
-    assert strongest_form((9,), one_sided_shifts(3), True, 1.5, 0.1, PDP, loss="squared") is None
+    assert (
+        strongest_form(
+            (9,),
+            one_sided_shifts(3),
+            is_directed=True,
+            epsilon=1.5,
+            delta=0.1,
+            requires=PDP,
+            loss="squared",
+        )
+        is None
+    )
 
 
 def test_shifts_without_their_opposites_are_refused():
@@ -201,7 +250,9 @@ def test_shifts_without_their_opposites_are_refused():
         OutsideDomain,
         match=r"^shifts must be closed under negation unless directed\. Missing \(8,\)\.$",
     ):
-        strongest_form((9,), one_sided_shifts(3), False, 1.5, 0.1, PDP)
+        strongest_form(
+            (9,), one_sided_shifts(3), is_directed=False, epsilon=1.5, delta=0.1, requires=PDP
+        )
 
 
 def test_large_groups_are_answered_by_scalable_oracles():
@@ -211,17 +262,26 @@ def test_large_groups_are_answered_by_scalable_oracles():
     )
     assert bounds.lower.value < bounds.upper.value
     assert bounds.upper.name == "level cut"
-    assert strongest_form((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
+    assert (
+        strongest_form(
+            (5000,), shifts, is_directed=False, epsilon=1.0, delta=0.0, requires=PDP
+        ).kind
+        == "optimum"
+    )
 
 
 def test_a_skipped_search_is_reported():
-    large = strongest_form((1001,), [(1,), (3,), (4,)], True, 1.0, 0.05, PDP)
+    large = strongest_form(
+        (1001,), [(1,), (3,), (4,)], is_directed=True, epsilon=1.0, delta=0.05, requires=PDP
+    )
     assert large.kind == "upper bound"
     assert "was left out: sizes must have a product of at most 300" in large.proof
 
 
 def test_an_unfinished_search_is_reported():
-    short = strongest_form((40,), [(1,), (3,), (4,)], True, 0.3, 0.05, PDP, nodes=50)
+    short = strongest_form(
+        (40,), [(1,), (3,), (4,)], is_directed=True, epsilon=0.3, delta=0.05, requires=PDP, nodes=50
+    )
     assert short.kind == "upper bound"
     assert "stopped after 50 decisions" in short.proof
 
@@ -229,7 +289,9 @@ def test_an_unfinished_search_is_reported():
 def test_the_law_of_a_long_range_is_that_of_the_best_cut_vector():
     """The oracle does not list cuts here; the test tries all cut vectors (a, b) with a >= b."""
     n, epsilon, delta = 2500, 1.0, 0.1
-    law = strongest_form((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
+    law = strongest_form(
+        (n + 1,), [(1,), (2,)], is_directed=True, epsilon=epsilon, delta=delta, requires=PDP
+    )
     assert law.kind == "optimum"
     grid = Grid(n, mu_bar=2, epsilon=epsilon)
     rows = np.arange(2, 60)  # Deeper cuts gain less than the rounding error.

@@ -103,7 +103,12 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
     assert form.pmf.min() >= 0.0
     assert form.value == pytest.approx(1.0 - form.pmf[0], abs=1e-11)
     assert pdp_delta(form.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
-    assert strongest_form(sizes, shifts, True, epsilon, delta, DP).value <= form.value + 1e-12
+    assert (
+        strongest_form(
+            sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=DP
+        ).value
+        <= form.value + 1e-12
+    )
 
 
 def test_below_ln_2_the_search_improves_on_column_cuts():

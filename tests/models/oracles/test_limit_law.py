@@ -26,7 +26,15 @@ def test_the_smallest_error_rate_converges_to_the_limit_law(
     # The n are so large that e^{-nε/μ̄} is a rounding error, and are no multiples of μ̄.
     n = math.ceil(40 / epsilon) * mu_bar + mu_bar // 2
     shifts = one_sided_shifts(mu_bar)
-    bounds = error_rate_bounds([n + 1], shifts, True, epsilon, delta, "mass-above-ratio", nodes=0)
+    bounds = error_rate_bounds(
+        [n + 1],
+        shifts,
+        is_directed=True,
+        epsilon=epsilon,
+        delta=delta,
+        requires="mass-above-ratio",
+        nodes=0,
+    )
     assert bounds.upper
     assert bounds.upper.kind == "optimum"
     assert bounds.upper.value == pytest.approx(limit.value, abs=1e-12)
@@ -34,9 +42,9 @@ def test_the_smallest_error_rate_converges_to_the_limit_law(
 
 @pytest.mark.parametrize("delta", DELTAS[1:-1])
 def test_the_smallest_error_rate_approaches_the_limit_law_from_below(delta: float):
-    limit = limit_law(3, 1.0, delta).value
+    limit = limit_law(mu_bar=3, epsilon=1.0, delta=delta).value
     for n in range(6, 25):
-        assert column_cut_law(n, 3, 1.0, delta).value <= limit + 1e-12
+        assert column_cut_law(n=n, mu_bar=3, epsilon=1.0, delta=delta).value <= limit + 1e-12
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -51,21 +59,23 @@ def test_the_limit_law_is_the_best_of_all_sums_of_powers(delta: float):
         if sigma:
             mass = min(mass, delta / sigma)
         best_mass = max(best_mass, mass)
-    assert limit_law(3, 1.0, delta).value == pytest.approx(1 - best_mass, abs=1e-5)
-    assert limit_law(3, 1.0, delta).value <= 1 - best_mass + 1e-12
+    assert limit_law(mu_bar=3, epsilon=1.0, delta=delta).value == pytest.approx(
+        1 - best_mass, abs=1e-5
+    )
+    assert limit_law(mu_bar=3, epsilon=1.0, delta=delta).value <= 1 - best_mass + 1e-12
 
 
 def test_below_ln_2_the_limit_law_is_a_lower_bound():
     # n = 8, μ̄ = 2, ε = .5, δ = .2: the optimum .329744 exceeds the law of cuts, .315263.
-    limit = limit_law(2, 0.5, 0.2)
+    limit = limit_law(mu_bar=2, epsilon=0.5, delta=0.2)
     assert limit.kind == "lower bound"
-    assert limit.value < column_cut_law(161, 2, 0.5, 0.2).value
-    assert limit_law(2, 0.5, 0.9).kind == "optimum"
+    assert limit.value < column_cut_law(n=161, mu_bar=2, epsilon=0.5, delta=0.2).value
+    assert limit_law(mu_bar=2, epsilon=0.5, delta=0.9).kind == "optimum"
 
 
 def test_the_limit_law_is_refused_if_its_sums_are_too_many():
     with pytest.raises(OutsideDomain, match="lists of at most"):
-        limit_law(40, 0.7, 0.1)
+        limit_law(mu_bar=40, epsilon=0.7, delta=0.1)
 
 
 @pytest.mark.parametrize("i", [1, 2, 5])
@@ -74,11 +84,13 @@ def test_53_is_the_height_of_the_flat_regions_of_a_single_distance(i: int):
     height = (1 - a) / (1 - a ** (i + 1))
     # The flat region i goes from δ = a^i f(0) to δ = a^{i-1} f(0).
     for delta in (a**i * height * 1.001, a ** (i - 1) * height * 0.999):
-        assert limit_law(1, 1.0, delta).value == pytest.approx(1 - height, abs=1e-14)
+        assert limit_law(mu_bar=1, epsilon=1.0, delta=delta).value == pytest.approx(
+            1 - height, abs=1e-14
+        )
 
 
 def test_54_and_55_are_not_the_limits_of_36_and_34():
-    limit = printed_limit(3, 1.0, 1, 1)
+    limit = printed_limit(mu_bar=3, epsilon=1.0, c=1, j=1)
     assert limit.beta == pytest.approx(0.835690, abs=1e-6)
     assert limit.mass == pytest.approx(0.387354, abs=1e-6)
     a = math.exp(-1)
@@ -100,8 +112,10 @@ def test_the_printed_staircases_converge_to_the_corrected_limit(c: int, j: int):
 @pytest.mark.parametrize(("h", "j"), [(2, 1), (4, 2), (5, 1)])
 def test_flat_regions_of_a_wide_question_are_near_the_corrected_limit(h: int, j: int):
     # μ̄ = 30 and b = 8, so that b + r < μ̄ and a^b is small.
-    region = next(step for step in staircases(240, 30, 2.0) if (step.h, step.j) == (h, j))
-    limit = printed_limit(30, 2.0, 8 - h, j)
+    region = next(
+        step for step in staircases(n=240, mu_bar=30, epsilon=2.0) if (step.h, step.j) == (h, j)
+    )
+    limit = printed_limit(mu_bar=30, epsilon=2.0, c=8 - h, j=j)
     assert region.mass == pytest.approx(limit.mass, abs=1e-5)
     assert region.lower == pytest.approx(limit.lower, rel=1e-3)
     assert region.upper == pytest.approx(limit.upper, rel=1e-3)
@@ -109,12 +123,12 @@ def test_flat_regions_of_a_wide_question_are_near_the_corrected_limit(h: int, j:
 
 
 def test_the_corrected_limit_of_a_printed_region_is_not_the_optimum_either():
-    limit = printed_limit(3, 1.0, 1, 1)
+    limit = printed_limit(mu_bar=3, epsilon=1.0, c=1, j=1)
     delta = (limit.lower + limit.upper) / 2
-    optimal_mass = 1 - limit_law(3, 1.0, delta).value
+    optimal_mass = 1 - limit_law(mu_bar=3, epsilon=1.0, delta=delta).value
     assert optimal_mass > limit.mass + 0.01
     # The noise that attains the optimum at a finite n is private for its δ, by `pdp_delta`, which only tests use.
-    pmf = column_cut_law(60, 3, 1.0, delta).pmf
+    pmf = column_cut_law(n=60, mu_bar=3, epsilon=1.0, delta=delta).pmf
     assert pmf is not None
     assert pmf[0] == pytest.approx(optimal_mass, abs=1e-8)
     assert pdp_delta(np.array(pmf), (61,), one_sided_shifts(3), 1.0) <= delta + 1e-9

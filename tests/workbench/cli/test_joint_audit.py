@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a folder with the certificates of two histograms, and return its path."""
     monkeypatch.chdir(tmp_path)
     query = JointQuery("row-per-bin", rows=4)
-    geometric = JointNoise(query, IntegerLaw(0, [1], 1, Fraction(4, 5)))
+    geometric = JointNoise(query, IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(4, 5)))
     wb.save(wb.certify(geometric, "pure", "0.9"), "geometric.json")
     radius, law = discrete_gaussian(Fraction(30))
     gaussian = JointNoise(query, IntegerLaw(-radius, law))

@@ -353,7 +353,7 @@ def test_real_noise_is_added_to_the_exact_decimal_of_the_file(folder: Path, caps
     """Two integers with the same nearest double are rounded differently to a grid of width 32."""
     noise = wb.Certificate(
         AdditiveRealNoise(
-            RealNoise(1, 32),
+            RealNoise(sensitivity=1, grid=32),
             1,
             IntegerLaw(first=-1, weights=[1, 2, 1], period=1, ratio=Fraction(1, 2)),
         ),

@@ -20,7 +20,10 @@ QUESTIONS: list[tuple[Any, Any]] = [
     (lambda: wb.ModuloNoise(n="8", max_shift="3"), lambda: wb.ModuloNoise(8, max_shift=3)),
     (lambda: wb.ModuloNoise("8", "1, 2,-3"), lambda: wb.ModuloNoise(8, [1, 2, -3])),
     (lambda: wb.IntegerNoise("3", clamp="-2..50"), lambda: wb.IntegerNoise(3, clamp=(-2, 50))),
-    (lambda: wb.RealNoise("2", "0.125", "0..200"), lambda: wb.RealNoise(2, 0.125, (0, 200))),
+    (
+        lambda: wb.RealNoise("2", "0.125", "0..200"),
+        lambda: wb.RealNoise(sensitivity=2, grid=0.125, clamp=(0, 200)),
+    ),
     (lambda: wb.Quantization(levels="4", c="2"), lambda: wb.Quantization(levels=4, c=2)),
     (lambda: wb.Quantization("-3,-0.5,0.5,3"), lambda: wb.Quantization([-3, -0.5, 0.5, 3])),
     (lambda: wb.FiniteQuery("0..3", max_shift="1"), lambda: wb.FiniteQuery(range(4), max_shift=1)),

@@ -37,7 +37,7 @@ CLAMPED = AdditiveIntegerNoise(
 REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(first=-1, weights=[1, 2, 1]))
 BINOMIAL = poisson_binomial(3, epsilon=1)
 QUANTIZER = PiecewiseAffine.from_laws([-2, 2], [-3, 3], [[3, 1], [1, 3]])
-LAPLACE = wb.DyadicLaplace(1, 2)
+LAPLACE = wb.DyadicLaplace(epsilon=1, ell=2)
 SHARED = SharedStream(bytes(32), bytes(16))
 
 

@@ -80,7 +80,7 @@ def test_thresholds_are_the_capped_law(ell: float) -> None:
 
 def test_thresholds_are_pinned_because_both_parties_must_agree() -> None:
     pinned = (5922129440631194638, 11946518452293171775, 15307986789887147303)
-    assert level_thresholds(2.0, 37)[:3] == pinned
+    assert level_thresholds(ell=2.0, max_level=37)[:3] == pinned
 
 
 @pytest.mark.parametrize("ell", ELLS)
@@ -218,7 +218,7 @@ def test_ell_outside_its_range_is_refused(ell: object) -> None:
 
 def test_invalid_levels_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_level must be"):
-        compute_levels(2.0, -1)
+        compute_levels(ell=2.0, max_level=-1)
     with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):
         component(ell=2.0, t=80)
     with pytest.raises(InvalidRequest, match="t must be an integer"):

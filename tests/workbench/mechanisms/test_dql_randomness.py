@@ -97,17 +97,21 @@ def test_invalid_keys_nonces_and_positions_are_refused(
 
 def test_local_streams_differ_and_cannot_be_repeated() -> None:
     stream = LocalStream()
-    assert not np.array_equal(stream.take(10, 3), LocalStream().take(10, 3))
+    assert not np.array_equal(
+        stream.take(count=10, columns=3), LocalStream().take(count=10, columns=3)
+    )
     for copy_stream in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be copied or pickled"):
             copy_stream(stream)
 
 
 def test_an_insecure_local_stream_repeats_its_words() -> None:
-    words = InsecureLocalStream(5).take(10, 3)
+    words = InsecureLocalStream(5).take(count=10, columns=3)
     stream = InsecureLocalStream(5)
-    assert np.array_equal(np.concatenate([stream.take(4, 3), stream.take(6, 3)]), words)
-    assert not np.array_equal(InsecureLocalStream(6).take(10, 3), words)
+    assert np.array_equal(
+        np.concatenate([stream.take(count=4, columns=3), stream.take(count=6, columns=3)]), words
+    )
+    assert not np.array_equal(InsecureLocalStream(6).take(count=10, columns=3), words)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, True])

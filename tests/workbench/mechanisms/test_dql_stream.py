@@ -24,7 +24,7 @@ from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream
 from workbench.mechanisms.dyadic_laplace.stream import read_header, read_stream, write_stream
 
 KEY = bytes(range(32))
-MECHANISM = DyadicLaplace(0.5, 1.7)
+MECHANISM = DyadicLaplace(epsilon=0.5, ell=1.7)
 X = np.linspace(-3, 3, 1001)
 HEADER_SIZE = 88
 SEAL_SIZE = 32

@@ -87,7 +87,7 @@ def test_mean_is_the_sum_over_every_integer(
 
 @pytest.mark.parametrize("code", elias.CODES)
 def test_the_mean_is_the_mean_length_of_real_streams(code: elias.Code) -> None:
-    mechanism = DyadicLaplace(1.0, 1.5)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=1.5)
     x = np.random.default_rng(1).uniform(-1, 1, 400_000)
     m = mechanism.encode(x, SharedStream(bytes(16), bytes(16)), InsecureLocalStream(1))
     bits_per_number = 8 * len(elias.encode(m, code)) / x.size
@@ -249,7 +249,7 @@ def test_the_search_computes_few_lengths(monkeypatch: pytest.MonkeyPatch) -> Non
         return lengths
 
     monkeypatch.setattr(search, "_compute_lengths", count_lengths)
-    find_least_ell(1.02, 5)
+    find_least_ell(epsilon=1.02, bits=5)
     # All points of the octaves and of three octaves of the scan are 59 + 3 * 64.
     assert sum(counts) < 150
 

@@ -34,7 +34,7 @@ from workbench.mechanisms.dyadic_laplace.randomness import SharedStream, symmetr
 from workbench.privacy.loading import read_mechanism_file
 
 CHECKER = Path(__file__).resolve().parents[3] / "tools" / "check_certificate.py"
-MECHANISM = wb.DyadicLaplace(0.5, 1.7)
+MECHANISM = wb.DyadicLaplace(epsilon=0.5, ell=1.7)
 LAW = DyadicIntegers.from_mechanism(MECHANISM)
 KEY = bytes(range(32))
 

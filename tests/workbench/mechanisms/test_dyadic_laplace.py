@@ -62,7 +62,7 @@ def test_noise_is_laplace_at_a_million_samples(epsilon: float, ell: float, x: fl
 def test_noise_is_independent_of_the_data() -> None:
     rng = np.random.default_rng(8)
     x = rng.choice([-3.0, 0.0, 0.1, 7.0], size=800_000)
-    _, noisy = exchange(DyadicLaplace(1.0, 2.0), x, seed=3)
+    _, noisy = exchange(DyadicLaplace(epsilon=1.0, ell=2.0), x, seed=3)
     noise = noisy - x
     edges = stats.laplace.ppf(np.linspace(0, 1, 41))
     counts = [np.histogram(noise[x == number], bins=edges)[0] for number in np.unique(x)]
@@ -70,7 +70,7 @@ def test_noise_is_independent_of_the_data() -> None:
 
 
 def test_noise_of_consecutive_numbers_is_uncorrelated() -> None:
-    _, noise = exchange(DyadicLaplace(1.0, 2.0), np.zeros(800_000), seed=3)
+    _, noise = exchange(DyadicLaplace(epsilon=1.0, ell=2.0), np.zeros(800_000), seed=3)
     max_correlation = 4 / math.sqrt(noise.size)
     sizes = np.abs(noise)
     assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < max_correlation
@@ -127,7 +127,7 @@ def compute_chi_square_pvalue(
 
 
 def test_rare_levels_follow_their_law() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     t, _ = draw_levels_and_dithers(mechanism, 4_000_000)
     masses = np.array([oracle.pmf(2.0, level) for level in range(14)])
     counts = np.bincount(t, minlength=40)[:14]
@@ -139,7 +139,7 @@ def test_encode_and_the_component_mechanism_agree_in_law() -> None:
     """The integers at level t have the same law as those of the mechanism `component(ell, t)`."""
     n = 300_000
     x = 0.8
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     m, _ = exchange(mechanism, np.full(n, x), seed=5)
     t, _ = draw_levels_and_dithers(mechanism, n)
     for level in (0, 1, 2):
@@ -174,19 +174,19 @@ def test_decoder_density_ratio_is_bounded_by_ell_epsilon() -> None:
 
 def test_reported_guarantees_and_error_follow_from_epsilon_and_ell() -> None:
     """ℓε is rounded up, and the mean squared error is 2/ε²."""
-    mechanism = DyadicLaplace(0.1, 1.7)
+    mechanism = DyadicLaplace(epsilon=0.1, ell=1.7)
     assert mechanism.decoder_epsilon >= 0.17
     assert mechanism.decoder_epsilon == pytest.approx(0.17, rel=1e-15)
     assert mechanism.database_epsilon == 0.1
     step = mechanism.delta0 * 2.0**-mechanism.max_level
     assert 0.1 <= mechanism.database_epsilon_as_run <= 0.1 * (1 + step)
     assert mechanism.mse == pytest.approx(200)
-    assert DyadicLaplace(1.0, 2.0).delta0 == pytest.approx(1.2564312086262, abs=5e-14)
+    assert DyadicLaplace(epsilon=1.0, ell=2.0).delta0 == pytest.approx(1.2564312086262, abs=5e-14)
 
 
 def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
     """Σ_(t<=s) P(T=t | T<=s) f_t = g_(δ_s), whose exact ε is (e^δ - 1)/δ."""
-    mechanism = DyadicLaplace(1.0, 2.0, reach=2.0**57)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0, reach=2.0**57)
     assert mechanism.max_level == 4
     law = mechanism.law
     x = np.linspace(-9, 9, 3001)
@@ -205,7 +205,7 @@ def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
 
     The numbers were computed once by this code.
     """
-    m, noisy = exchange(DyadicLaplace(1.0, 2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
+    m, noisy = exchange(DyadicLaplace(epsilon=1.0, ell=2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
     assert m.tolist() == [-3, 3, -3, 1591816, 17]
     assert noisy == pytest.approx(
         [
@@ -222,7 +222,7 @@ def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
 
 def test_batch_sizes_do_not_change_the_integers() -> None:
     x = np.linspace(-4, 4, 40_001)
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     m, noisy = exchange(mechanism, x, seed=9)
     shared = SharedStream(KEY, NONCE)
     local = InsecureLocalStream(9)
@@ -234,14 +234,14 @@ def test_batch_sizes_do_not_change_the_integers() -> None:
 
 
 def test_integers_and_numbers_have_the_shape_of_the_data() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     m, noisy = exchange(mechanism, np.zeros((2, 3, 4)))
     assert m.shape == noisy.shape == (2, 3, 4)
     assert mechanism.encode(np.zeros((0, 2)), SharedStream(KEY, NONCE)).shape == (0, 2)
 
 
 def test_a_scalar_is_encoded_as_an_int_and_decoded_as_a_float() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     m, noisy = exchange(mechanism, np.zeros(1))
     scalar = mechanism.encode(0, SharedStream(KEY, NONCE), InsecureLocalStream(1))
     assert type(scalar) is int
@@ -252,7 +252,7 @@ def test_a_scalar_is_encoded_as_an_int_and_decoded_as_a_float() -> None:
 
 
 def test_integers_do_not_depend_on_the_memory_order() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     x = np.arange(6.0).reshape(2, 3)
     m, _ = exchange(mechanism, x)
     assert np.array_equal(exchange(mechanism, np.asfortranarray(x))[0], m)
@@ -260,19 +260,19 @@ def test_integers_do_not_depend_on_the_memory_order() -> None:
 
 def test_encoding_does_not_change_its_input() -> None:
     x = np.zeros(5)
-    exchange(DyadicLaplace(1.0, 2.0), x)
+    exchange(DyadicLaplace(epsilon=1.0, ell=2.0), x)
     assert not x.any()
 
 
 def test_local_randomness_is_fresh_by_default() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     first = mechanism.encode(np.zeros(200), SharedStream(KEY, NONCE))
     second = mechanism.encode(np.zeros(200), SharedStream(KEY, NONCE))
     assert not np.array_equal(first, second)
 
 
 def test_shared_and_local_streams_cannot_be_swapped() -> None:
-    mechanism = DyadicLaplace(1.0, 2.0)
+    mechanism = DyadicLaplace(epsilon=1.0, ell=2.0)
     shared = SharedStream(KEY, NONCE)
     local = LocalStream()
     with pytest.raises(InvalidRequest, match=r"shared must be a SharedStream\. Got LocalStream\."):
@@ -286,7 +286,7 @@ def test_shared_and_local_streams_cannot_be_swapped() -> None:
 
 def test_numbers_up_to_the_reach_are_encoded_and_larger_ones_refused() -> None:
     """The default reach is |εx| <= 2^24, so |x| <= 2^25 for ε = 1/2."""
-    mechanism = DyadicLaplace(0.5, 2.0)
+    mechanism = DyadicLaplace(epsilon=0.5, ell=2.0)
     x = np.array([2.0**25, -(2.0**25)] * 1000)
     m, noisy = exchange(mechanism, x)
     assert np.abs(noisy - x).max() < 60
@@ -298,7 +298,7 @@ def test_numbers_up_to_the_reach_are_encoded_and_larger_ones_refused() -> None:
 
 
 def test_a_larger_reach_leaves_fewer_levels() -> None:
-    mechanism = DyadicLaplace(0.5, 2.0, reach=2.0**50)
+    mechanism = DyadicLaplace(epsilon=0.5, ell=2.0, reach=2.0**50)
     assert mechanism.max_level == 11
     _, noisy = exchange(mechanism, np.array([2.0**50]))
     assert abs(noisy[0] - 2.0**50) < 120
@@ -309,7 +309,7 @@ def test_a_larger_reach_leaves_fewer_levels() -> None:
 )
 def test_data_that_are_not_finite_numbers_are_refused(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be a .*Got"):
-        DyadicLaplace(1.0, 2.0).encode(x, SharedStream(KEY, NONCE))
+        DyadicLaplace(epsilon=1.0, ell=2.0).encode(x, SharedStream(KEY, NONCE))
 
 
 @pytest.mark.parametrize(

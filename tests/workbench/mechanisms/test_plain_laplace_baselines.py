@@ -53,12 +53,14 @@ def test_quantized_laplace_has_the_bits_and_error_of_its_law(
 
 
 def test_a_small_step_adds_the_variance_of_uniform_rounding() -> None:
-    assert compute_quantized_mse(1.0, 0.01) == pytest.approx(2 + 0.01**2 / 12, rel=1e-9)
+    assert compute_quantized_mse(epsilon=1.0, step=0.01) == pytest.approx(
+        2 + 0.01**2 / 12, rel=1e-9
+    )
 
 
 def test_the_error_of_a_step_of_1e_9_takes_no_sum_over_its_cells() -> None:
     """A sum over the 10^11 cells does not fit into memory. The rounding adds at most (w/2)²."""
-    assert compute_quantized_mse(1.0, 1e-9) == pytest.approx(2, rel=1e-12)
+    assert compute_quantized_mse(epsilon=1.0, step=1e-9) == pytest.approx(2, rel=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "step"), [(100.0, 0.3), (100.0, 2.0), (1e4, 0.7), (0.01, 9.0)])
@@ -141,7 +143,7 @@ def test_dithering_at_extreme_budgets(epsilon: float) -> None:
 
 def test_each_mechanism_of_fig_1_lacks_one_property_at_five_bits() -> None:
     plain = describe_laplace(1.0)
-    quantized = describe_quantized_laplace(1.0, 5, "gamma")
+    quantized = describe_quantized_laplace(epsilon=1.0, bits=5, code="gamma")
     dithered = describe_dithering(1.0, "gamma")
     assert plain.mean_bits == math.inf
     assert quantized.mean_bits == pytest.approx(5)

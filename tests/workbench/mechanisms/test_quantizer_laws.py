@@ -309,9 +309,9 @@ def test_theorem_1_of_the_paper_is_false_for_a_small_margin(
 
 
 def test_erm_without_a_margin_has_no_finite_epsilon_although_theorem_1_gives_one():
-    assert audit_extremes(erm(equal_bins(4, 1), "0.1"), 0).pure_epsilon == math.inf
-    assert erm_epsilon_bound(4, "0.1", 0) == pytest.approx(0.1 + math.log(8))
-    assert erm_proven_epsilon_bound(4, "0.1", 0) == math.inf
+    assert audit_extremes(erm(equal_bins(m=4, reach=1), "0.1"), 0).pure_epsilon == math.inf
+    assert erm_epsilon_bound(m=4, gamma="0.1", delta=0) == pytest.approx(0.1 + math.log(8))
+    assert erm_proven_epsilon_bound(m=4, gamma="0.1", delta=0) == math.inf
 
 
 @pytest.mark.parametrize("m", [2, 3, 4, 8, 32])
@@ -402,7 +402,7 @@ def test_the_estimate_of_rqm_in_floats_is_its_exact_epsilon_up_to_rounding(
 
 
 def test_the_estimate_of_rqm_is_infinite_if_an_output_has_no_probability_for_some_inputs():
-    assert estimate_rqm_epsilon(equal_bins(4, 2), Fraction(0)) == pytest.approx(
-        audit_extremes(rqm(equal_bins(4, 2), 0), 0).pure_epsilon
+    assert estimate_rqm_epsilon(equal_bins(m=4, reach=2), Fraction(0)) == pytest.approx(
+        audit_extremes(rqm(equal_bins(m=4, reach=2), 0), 0).pure_epsilon
     )
-    assert estimate_rqm_epsilon(equal_bins(4, 1), Fraction(1, 2)) == math.inf
+    assert estimate_rqm_epsilon(equal_bins(m=4, reach=1), Fraction(1, 2)) == math.inf

@@ -157,7 +157,7 @@ def test_table_1_is_not_private_for_symmetric_neighbours(delta: str) -> None:
     assert noise.pmf == pytest.approx(np.array(PRINTED[delta]), abs=1e-4)
     found = audit(noise, 1.5)
     assert float(found.pdp_delta) == pytest.approx(symmetric_delta, abs=5e-7)
-    assert not found.meets("pdp", 1.5, delta)
+    assert not found.meets("pdp", epsilon=1.5, delta=delta)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ def test_table_1_needs_a_larger_delta_for_directed_neighbours(delta: str, needed
     noise = staircase(TABLE_1[delta][0], directed=True)
     found = audit(noise, 1.5)
     assert float(found.pdp_delta) == pytest.approx(needed, abs=1e-7)
-    assert found.meets("pdp", 1.5, found.pdp_delta)
-    assert found.meets("pure", 1.5) == (delta == "0")
+    assert found.meets("pdp", epsilon=1.5, delta=found.pdp_delta)
+    assert found.meets("pure", epsilon=1.5) == (delta == "0")
     assert not audit(AdditiveNoise.from_pmf(noise.question, PRINTED[delta]), 1.5).meets(
-        "pdp", 1.5, "0.1522"
+        "pdp", epsilon=1.5, delta="0.1522"
     )
 
 
@@ -180,7 +180,7 @@ def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
     """Every step is slightly below e^1.5, so the largest loss rounds up to 1.5 itself."""
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
-    verdict = found.verdict("pure", 1.5)
+    verdict = found.verdict("pure", epsilon=1.5)
     assert "is private" in verdict
     assert "exact pure epsilon is 1.5, requested epsilon = 1.5 for one-sided" in verdict
 
@@ -205,10 +205,10 @@ def test_a_reachable_zero_is_never_pure() -> None:
     assert not found.meets("pure", "1e300")
     assert found.pdp_delta == Fraction(8, 9)
     assert (found.dp_delta.a, found.dp_delta.b) == (Fraction(8, 9), 0)
-    assert "f(0) is 0.89 where f(2) is 0" in found.verdict("pure", 50)
+    assert "f(0) is 0.89 where f(2) is 0" in found.verdict("pure", epsilon=50)
     unreachable = AdditiveNoise(ModuloNoise(n=3, shifts=[2]), [2, 0, 1, 0])
     assert audit(unreachable, 1).pure_ratio == 2
-    assert audit(unreachable, 1).meets("pure", 1)
+    assert audit(unreachable, 1).meets("pure", epsilon=1)
 
 
 def test_delta_is_compared_exactly() -> None:
@@ -245,8 +245,8 @@ def test_each_shift_can_have_its_own_budget() -> None:
 def test_an_audit_decides_claims_at_other_budgets() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [4, 2, 2])
     found = audit(noise, 0.1)
-    assert not found.meets("pdp", 0.1, 0.2)
-    assert found.meets("pdp", 0.7, 0)
+    assert not found.meets("pdp", epsilon=0.1, delta=0.2)
+    assert found.meets("pdp", epsilon=0.7, delta=0)
     assert found.audit_at(0.1) is found
     assert found.audit_at(0.7).epsilon == Fraction(7, 10)
     assert pickle.loads(pickle.dumps(found)) == found
@@ -257,34 +257,38 @@ def test_a_verdict_states_measured_and_requested_numbers() -> None:
     solver = np.exp(-1.5 * np.array([0, 1, 1, 1, 2, 2, 3, 3, 3]))
     noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
     found = audit(noise, 1.5)
-    words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
+    words = found.verdict("pdp", epsilon=1.5, delta="0.1212", subject="The solver's PMF")
     assert words.startswith("The solver's PMF is NOT private")
     assert "exact PDP delta is 0.7339" in words
     assert "one-sided neighbours, requested 0.1212 (f(0) exceeds e^epsilon f(" in words
     assert words.endswith("e-17)")
-    assert found.verdict("dp", 1.5, "0.1212") == (
+    assert found.verdict("dp", epsilon=1.5, delta="0.1212") == (
         "The mechanism is private at the requested budget: exact DP delta is 0.0961793 "
         "at epsilon = 1.5 for one-sided neighbours, "
         "requested 0.1212"
     )
     both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict(
-        "dp", 1.5, 1
+        "dp", epsilon=1.5, delta=1
     )
     assert "is private" in both
     assert both.endswith("exact DP delta is 0.719584 at epsilon = 1.5, requested 1")
     round_trip = ModuloNoise(
         n=2, shifts=[1, 2], directed=True
     )  # closed under negation: nothing one-sided about it
-    assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
+    assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict(
+        "pure", epsilon=1
+    )
     assert "one-sided" in audit(
         Channel.from_pairs(rows=[[2, 1], [1, 2]], pairs=[(0, 1)], directed=True), 1
-    ).verdict("pure", 1)
+    ).verdict("pure", epsilon=1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
     assert "is 0.60000000000008 at epsilon = 1, requested 0.6 " in audit(close, 1).verdict(
-        "pdp", 1, "0.6"
+        "pdp", epsilon=1, delta="0.6"
     )
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])
-    assert "8e-32 above the requested one" in audit(closer, 1).verdict("pdp", 1, "0.6")
+    assert "8e-32 above the requested one" in audit(closer, 1).verdict(
+        "pdp", epsilon=1, delta="0.6"
+    )
 
 
 def test_invalid_arguments_of_an_audit_are_errors() -> None:
@@ -298,12 +302,18 @@ def test_invalid_arguments_of_an_audit_are_errors() -> None:
             "mechanism must be a mechanism, a Design or a Certificate. Got list.",
         ),
         (
-            lambda: found.meets("rdp", 1),
+            lambda: found.meets("rdp", epsilon=1),
             "notion must be one of pure, dp, pdp, metric, curve, tradeoff, renyi, zcdp, gdp. "
             "Got rdp.",
         ),
-        (lambda: found.meets("pdp", 1, 2), "delta must be a number in [0, 1]. Got 2."),
-        (lambda: found.meets("pure", 1, 0.1), "delta must be 0 for the notion pure. Got 0.1."),
+        (
+            lambda: found.meets("pdp", epsilon=1, delta=2),
+            "delta must be a number in [0, 1]. Got 2.",
+        ),
+        (
+            lambda: found.meets("pure", epsilon=1, delta=0.1),
+            "delta must be 0 for the notion pure. Got 0.1.",
+        ),
     ]:
         with pytest.raises(InvalidRequest) as caught:
             call()
@@ -320,9 +330,9 @@ def test_a_large_law_with_ratios_at_the_bound_is_audited() -> None:
 
 def test_a_copy_of_an_audit_decides_every_claim_by_itself() -> None:
     audited = wb.audit(wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]), 1)
-    assert audited.meets("dp", 1, 0)
+    assert audited.meets("dp", epsilon=1, delta=0)
     for copied in (pickle.loads(pickle.dumps(audited)), copy.deepcopy(audited)):
         for _ in range(2):
-            assert copied.meets("dp", 1, 0)
-            assert not copied.meets("dp", 0.5, 0)
-            assert not copied.meets("pure", 0.5)
+            assert copied.meets("dp", epsilon=1, delta=0)
+            assert not copied.meets("dp", epsilon=0.5, delta=0)
+            assert not copied.meets("pure", epsilon=0.5)

@@ -183,9 +183,11 @@ def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact
         whole, few = wb.audit(channel, "1.3"), audit_extremes(channel, "1.3")
         assert len(few.pairs) < len(whole.pairs)
         assert (few.dp_delta, few.pdp_delta) == (whole.dp_delta, whole.pdp_delta)
-        assert few.verdict(notion, "1.3", 0) == whole.verdict(notion, "1.3", 0)
+        assert few.verdict(notion, epsilon="1.3", delta=0) == whole.verdict(
+            notion, epsilon="1.3", delta=0
+        )
         assert few.verdict(notion, "1.3", "1e-3") == whole.verdict(notion, "1.3", "1e-3")
-        answers.append(whole.meets(notion, "1.3", 0))
+        answers.append(whole.meets(notion, epsilon="1.3", delta=0))
         if answers[-1]:
             proof = wb.Certificate(channel, notion, "1.3", 0)
             assert len(proof.deciding_audit.pairs) == len(few.pairs)
@@ -193,7 +195,7 @@ def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact
         else:
             with pytest.raises(wb.NotCertified) as refused:
                 wb.Certificate(channel, notion, "1.3", 0)
-            assert str(refused.value) == whole.verdict(notion, "1.3", 0)
+            assert str(refused.value) == whole.verdict(notion, epsilon="1.3", delta=0)
     assert {*answers} == {True, False}
 
 

@@ -34,7 +34,7 @@ LOPSIDED = IntegerLaw(-1, [4, 5, 2, 1])
 
 def geometric(ratio: Fraction) -> IntegerLaw:
     """Return f(η) ∝ ratio^|η|."""
-    return IntegerLaw(0, [1], 1, ratio)
+    return IntegerLaw(first=0, weights=[1], period=1, ratio=ratio)
 
 
 def decide(data: dict[str, Any], folder: Path) -> str:
@@ -48,7 +48,7 @@ def decide(data: dict[str, Any], folder: Path) -> str:
 
 def certify_histogram(release: str = "rows-anywhere", neighbours: str = "replace") -> Certificate:
     """Certify noise ∝ (4/5)^|η| for three rows, at ε = norm · ln 1.25 rounded up to 0.001."""
-    query = JointQuery(release, neighbours, 3)
+    query = JointQuery(release, neighbours=neighbours, rows=3)
     epsilon = math.ceil(1000 * query.max_norm * math.log(1.25)) / 1000
     return wb.certify(JointNoise(query, geometric(Fraction(4, 5))), "dp", str(epsilon))
 
@@ -72,7 +72,7 @@ def compute_hockey_stick(
 def test_the_audit_is_the_sum_over_all_outcomes_of_all_coordinates(
     noise: IntegerLaw, neighbours: str
 ) -> None:
-    query = JointQuery("rows-anywhere", neighbours, 2)
+    query = JointQuery("rows-anywhere", neighbours=neighbours, rows=2)
     audited = wb.audit(JointNoise(query, noise), 0)
     total = sum(noise.weights)
     masses = {noise.first + k: Fraction(weight, total) for k, weight in enumerate(noise.weights)}
@@ -104,16 +104,18 @@ def convolve_geometric_losses(ratio: float, vector: tuple[int, ...], epsilon: fl
 def test_three_rows_have_the_deltas_of_convolutions_in_floats(
     release: str, neighbours: str
 ) -> None:
-    mechanism = JointNoise(JointQuery(release, neighbours, 3), geometric(Fraction(4, 5)))
+    mechanism = JointNoise(
+        JointQuery(release, neighbours=neighbours, rows=3), geometric(Fraction(4, 5))
+    )
     audited = wb.audit(mechanism, "0.3")
     for pair in audited.pairs:
-        expected = convolve_geometric_losses(0.8, pair.label, 0.3)
+        expected = convolve_geometric_losses(ratio=0.8, vector=pair.label, epsilon=0.3)
         assert pair.dp_delta.upper == pytest.approx(expected, rel=1e-12)
     assert audited.dp_delta.upper > 0.05
 
 
 def test_all_partitions_of_geometric_noise_have_the_same_largest_ratio() -> None:
-    query = JointQuery("rows-anywhere", "add-remove", 3)
+    query = JointQuery("rows-anywhere", neighbours="add-remove", rows=3)
     audited = wb.audit(JointNoise(query, geometric(HALF)), 0)
     ratios = {pair.label: pair.ratio for pair in audited.pairs}
     assert ratios[3,] == ratios[2, 1] == ratios[1, 1, 1] == 8
@@ -190,7 +192,7 @@ def shrink_vector(vector: list[int]) -> list[int]:
 def test_both_checkers_refuse_every_relation_with_any_vector_away_or_shrunk(
     noise: IntegerLaw, release: str, span: int | None, neighbours: str, tmp_path: Path
 ) -> None:
-    query = JointQuery(release, neighbours, 2, span)
+    query = JointQuery(release, neighbours=neighbours, rows=2, span=span)
     claim = ("pure", 50, None) if noise.ratio else ("dp", 1, 1)
     data = wb.certify(JointNoise(query, noise), *claim[:2], delta=claim[2]).to_dict()
     assert decide(data, tmp_path) == "proven"
@@ -224,7 +226,7 @@ def test_a_claim_slightly_below_the_largest_loss_is_false(tmp_path: Path) -> Non
 def test_a_pair_of_sums_on_a_fine_grid_is_proven_by_both_checkers(
     neighbours: str, tmp_path: Path
 ) -> None:
-    query = JointQuery("pair-of-sums", neighbours, 1, 1000)
+    query = JointQuery("pair-of-sums", neighbours=neighbours, rows=1, span=1000)
     epsilon = f"{-query.max_norm * math.log(1 - 2**-11) + 1e-9:.12f}"
     mechanism = JointNoise(query, geometric(1 - Fraction(1, 2**11)))
     data = wb.certify(mechanism, "pure", epsilon).to_dict()
@@ -235,9 +237,9 @@ def test_a_pair_of_sums_on_a_fine_grid_is_proven_by_both_checkers(
 
 def test_the_largest_ratio_alone_decides_as_all_comparisons_do() -> None:
     """The second noise is the first one with more weights, so all its vectors are compared."""
-    query = JointQuery("pair-of-sums", "replace", 2, 2)
+    query = JointQuery("pair-of-sums", neighbours="replace", rows=2, span=2)
     short = JointNoise(query, geometric(HALF))
-    long = JointNoise(query, geometric(HALF).cover(-3, 3))
+    long = JointNoise(query, geometric(HALF).cover(low=-3, high=3))
     assert len([*short.extremes()]) == 1 < len([*long.extremes()])
     ratios = []
     for mechanism in (short, long):

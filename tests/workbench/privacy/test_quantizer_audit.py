@@ -59,7 +59,7 @@ def test_the_decision_is_exact_at_the_last_digit():
 def test_zeros_and_constant_laws():
     reachable = two_bin(bins=[-1, 1], selection=[[1]])
     assert audit_extremes(reachable, 0).pure_epsilon == math.inf
-    assert not audit_extremes(reachable, 0).meets("pure", 1000)
+    assert not audit_extremes(reachable, 0).meets("pure", epsilon=1000)
     unused = Quantizer.from_ends("x", [-2, 0, 2], [-1, 1], [[[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]])
     assert (
         audit_extremes(unused, 0).pure_ratio == 3

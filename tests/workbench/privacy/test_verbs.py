@@ -114,7 +114,9 @@ CASES = {
     "joint noise": Case(
         JointNoise(
             JointQuery("rows-anywhere", rows=2),
-            IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(3, 4)).cover(-60, 60),
+            IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(3, 4)).cover(
+                low=-60, high=60
+            ),
         ),
         answer=None,
         epsilon="0.6",
@@ -341,7 +343,7 @@ def test_dp_accounting_agrees_on_two_runs(name: str):
 @pytest.mark.parametrize(
     ("mechanism", "reason"),
     [
-        (wb.DyadicLaplace(1, 2), "continuous"),
+        (wb.DyadicLaplace(epsilon=1, ell=2), "continuous"),
         (LabelNoise("laplace", low=0, high=3, epsilon=1), "integer versions"),
         (
             BiasedQuantizer.from_selection("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"),
@@ -536,7 +538,7 @@ def test_every_mechanism_refuses_values_that_are_no_plain_numbers(bad: Any):
         rr_k_ary(LABELS, 1).sample,
         Channel.from_rows(ROWS).sample,
         wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: rr_k_ary(labels, epsilon)).run,
-        lambda x: wb.DyadicLaplace(1, 2).encode(
+        lambda x: wb.DyadicLaplace(epsilon=1, ell=2).encode(
             x, SharedStream(bytes(32), bytes(16)), LocalStream()
         ),
     ):

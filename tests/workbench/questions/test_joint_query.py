@@ -67,7 +67,7 @@ def test_the_vectors_of_a_pair_are_the_moves_of_all_people(
 
 def test_one_person_of_a_pair_moves_both_sums_by_the_span_together() -> None:
     """The first two vectors of each line of the list are (0, 77) and (1, 76)."""
-    query = JointQuery("pair-of-sums", "add-remove", 1, 77)
+    query = JointQuery("pair-of-sums", neighbours="add-remove", rows=1, span=77)
     assert {abs(a) + abs(b) for a, b in query.shifts} == {77}
     assert len(query.shifts) == 2 * 78
 
@@ -79,7 +79,7 @@ def test_one_person_of_a_pair_moves_both_sums_by_the_span_together() -> None:
 def test_the_largest_norm_is_the_norm_of_a_vector(
     release: str, neighbours: str, span: int | None
 ) -> None:
-    query = JointQuery(release, neighbours, 4, span)
+    query = JointQuery(release, neighbours=neighbours, rows=4, span=span)
     assert query.max_norm == max(sum(map(abs, vector)) for vector in query.shifts)
 
 

@@ -122,12 +122,16 @@ def test_bernoulli_and_choose_resolve_ties_with_more_bits():
 
     # 2^64/3 = third + 1/3, so the first word ties and the second decides.
     third = (1 << 64) // 3
-    assert Fixed([third, 0]).draw_bernoulli(1, 3, 1).tolist() == [True]
-    assert Fixed([third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
-    assert Fixed([third, third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
-    assert Fixed([third - 1]).draw_bernoulli(1, 3, 1).tolist() == [True]
+    assert Fixed([third, 0]).draw_bernoulli(numerator=1, denominator=3, count=1).tolist() == [True]
+    assert Fixed([third, third + 1]).draw_bernoulli(
+        numerator=1, denominator=3, count=1
+    ).tolist() == [False]
+    assert Fixed([third, third, third + 1]).draw_bernoulli(
+        numerator=1, denominator=3, count=1
+    ).tolist() == [False]
+    assert Fixed([third - 1]).draw_bernoulli(numerator=1, denominator=3, count=1).tolist() == [True]
     # The first word lies above the last multiple of 10, so another one is drawn.
-    assert Fixed([(1 << 64) - 1, 5]).draw_integers(10, 1).tolist() == [5]
+    assert Fixed([(1 << 64) - 1, 5]).draw_integers(bound=10, count=1).tolist() == [5]
 
 
 def test_discrete_laplace_follows_its_law():

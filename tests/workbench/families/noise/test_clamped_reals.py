@@ -67,7 +67,7 @@ def test_loss_with_rounded_masses_is_a_close_upper_bound(monkeypatch, loss: str,
 
 
 def test_worst_case_loss_of_a_wide_range_is_that_of_unclamped_noise():
-    assert clamp_noise(0, 9).clamped_loss("squared", None) == UNCLAMPED.loss("squared")
+    assert clamp_noise(low=0, high=9).clamped_loss("squared", None) == UNCLAMPED.loss("squared")
 
 
 def test_clamped_loss_of_asymmetric_noise_raises():

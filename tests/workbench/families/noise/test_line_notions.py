@@ -123,7 +123,7 @@ def test_relaxation_is_below_every_feasible_law(kind):
             bounds=[bound],
         )
         near = program.columns_of_law(
-            np.array([float(mass / law.total) for mass in law.weights_between(-40, 40)])
+            np.array([float(mass / law.total) for mass in law.weights_between(low=-40, high=40)])
         )
         answer = program.solve(near)
         assert before * (1 - 1e-9) <= float(answer.bound) <= loss * (1 + 1e-9)
@@ -147,7 +147,7 @@ def test_merged_outcomes_equal_those_of_the_exact_law():
         [
             float(mass) / total
             for mass in (
-                *law.weights_between(-5, 5),
+                *law.weights_between(low=-5, high=5),
                 law.total - law.weight_below(6),
                 law.weight_below(-5),
             )

@@ -299,7 +299,7 @@ def test_draws_reach_into_the_tails():
     ],
 )
 def test_laws_with_tails_sum_to_one(law: IntegerLaw):
-    wide = law.weights_between(-60, 60)
+    wide = law.weights_between(low=-60, high=60)
     assert float(sum(wide)) == pytest.approx(float(law.total))
     for eta in (-9, -3, -2, 0, 1, 3, 4, 10):
         assert float(law.weight_below(eta)) == pytest.approx(

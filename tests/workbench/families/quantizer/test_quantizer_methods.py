@@ -105,7 +105,7 @@ def test_the_error_never_increases_with_the_parameter(loss: str):
     """This is why the largest private parameter is the best one."""
     bins = (Fraction(-3), Fraction(-7, 10), Fraction(1, 10), Fraction(1), Fraction(4))
     symmetric_bins = (Fraction(-3), Fraction(-7, 10), Fraction(0), Fraction(7, 10), Fraction(3))
-    density = normal_density(0.3, 0.5)
+    density = normal_density(mu=0.3, sigma=0.5)
     rqm_errors = [rqm(bins, Fraction(k, 10)).expected_loss(loss, density) for k in range(10)]
     erm_errors = [erm(symmetric_bins, k).expected_loss(loss, density) for k in range(10)]
     assert (np.diff(rqm_errors) <= 0).all()
