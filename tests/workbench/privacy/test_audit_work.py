@@ -17,7 +17,15 @@ from workbench.privacy.certificate_file import certificate_from_dict
 
 
 def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False) -> dict:
-    """n weights of so many hexadecimal digits; near: all ratios within 2^(40 - 4 digits) of 1."""
+    """Return the data of a certificate of noise with random weights.
+
+    Args:
+        n: Number of weights.
+        digits: Number of hexadecimal digits of a weight.
+        shifts: Number of shifts, which are 1, 2, ...
+        epsilon: ε of the claim.
+        near: Whether all ratios of weights are within 2^(40 - 4 digits) of 1.
+    """
     source = random.Random(n + digits)
     base = source.getrandbits(4 * digits)
     weights = [
@@ -35,17 +43,23 @@ def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: boo
 
 
 def long_losses() -> dict:
-    """Thirty costs whose denominators have nothing in common: their sum has a million digits."""
+    """Return a certificate with 30 losses whose sum has a million digits.
+
+    The denominators of the losses have no common factor.
+    """
     source = random.Random(1)
     losses = [
         f"{hex(source.getrandbits(200_000))}/{hex(source.getrandbits(200_000) | 1)}"
         for _ in range(30)
     ]
-    return noise(30, 4) | {"objective": {"name": "mine", "value": "0", "losses": losses}}
+    return noise(n=30, digits=4) | {"objective": {"name": "mine", "value": "0", "losses": losses}}
 
 
 def wide_pdp() -> dict:
-    """One piece on 200 outputs: 800,000,000 comparisons of critical inputs."""
+    """Return a certificate of a quantizer with one piece and 200 outputs.
+
+    Its audit would make 800,000,000 comparisons of critical inputs.
+    """
     source = random.Random(2)
     rows = [[source.randrange(1, 1000) for _ in range(200)] for _ in range(2)]
     ends = [{"total": hex(sum(row)), "weights": [*map(hex, row)]} for row in rows]
@@ -62,11 +76,11 @@ def wide_pdp() -> dict:
 @pytest.mark.parametrize(
     "data",
     [
-        noise(30, 65_000, 14),
-        noise(30, 65_000, 14, near=True),
-        noise(30, 65_000, near=True, epsilon="1e-100"),
-        noise(8000, 64, 7999, near=True),
-        noise(4, 4, epsilon="0x1" + "0" * 60_000 + "1/0x1" + "0" * 60_000),
+        noise(n=30, digits=65_000, shifts=14),
+        noise(n=30, digits=65_000, shifts=14, near=True),
+        noise(n=30, digits=65_000, near=True, epsilon="1e-100"),
+        noise(n=8000, digits=64, shifts=7999, near=True),
+        noise(n=4, digits=4, epsilon="0x1" + "0" * 60_000 + "1/0x1" + "0" * 60_000),
         long_losses(),
         wide_pdp(),
     ],
@@ -82,10 +96,10 @@ def test_long_audits_are_refused_in_seconds(data):
 @pytest.mark.parametrize(
     "data",
     [
-        noise(30, 32_000, near=True, epsilon="1e-100"),  # 70 million units
-        noise(500, 1000, 12, near=True, epsilon="1e-100"),
-        noise(1500, 64, 1499, near=True, epsilon="1e-10"),
-        noise(4, 4, epsilon="0x1" + "0" * 20_000 + "1/0x1" + "0" * 20_000),
+        noise(n=30, digits=32_000, near=True, epsilon="1e-100"),  # It counts 70 million work units.
+        noise(n=500, digits=1000, shifts=12, near=True, epsilon="1e-100"),
+        noise(n=1500, digits=64, shifts=1499, near=True, epsilon="1e-10"),
+        noise(n=4, digits=4, epsilon="0x1" + "0" * 20_000 + "1/0x1" + "0" * 20_000),
     ],
     ids=["wide", "many", "all shifts", "epsilon"],
 )
