@@ -19,20 +19,22 @@ from workbench.solvers.data import Data
 QUESTION = wb.ModuloNoise(n=8, max_shift=3)
 
 
-def said(**request) -> str:
+def design_and_read_error(**request) -> str:
+    """Return the error of an infeasible design for `QUESTION`."""
     with pytest.raises(wb.Infeasible) as caught:
         wb.design(QUESTION, **request)
     return str(caught.value)
 
 
-def value(text: str, name: str) -> float:
-    found = re.search(rf"The smallest feasible {name} is ([0-9.]+[0-9])\.", text)
-    assert found is not None, text
-    return float(found.group(1))
+def read_smallest_feasible(text: str, name: str) -> float:
+    """Return the number that an error states as the smallest feasible value of a budget."""
+    match = re.search(rf"The smallest feasible {name} is ([0-9.]+[0-9])\.", text)
+    assert match is not None, text
+    return float(match.group(1))
 
 
-def _rows(*rows: tuple[list[float], float]) -> Data:
-    """Rows a x <= b over x in [0, 1]²."""
+def make_program(*rows: tuple[list[float], float]) -> Data:
+    """Make a program of the rows a x <= b for x in [0, 1]². Each argument is (a, b)."""
     A = np.array([a for a, _ in rows])
     upper = np.array([b for _, b in rows])
     box = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool)
@@ -40,8 +42,10 @@ def _rows(*rows: tuple[list[float], float]) -> Data:
 
 
 @pytest.mark.parametrize("solver", ["highs", "ortools:glop"])
-def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
-    data = _rows(([-1.0, 0.0], -0.8), ([0.0, -1.0], -0.8), ([1.0, 1.0], 1.0), ([1.0, -1.0], 0.9))
+def test_a_conflict_is_an_irreducible_set_of_groups_of_rows(solver: str) -> None:
+    data = make_program(
+        ([-1.0, 0.0], -0.8), ([0.0, -1.0], -0.8), ([1.0, 1.0], 1.0), ([1.0, -1.0], 0.9)
+    )
     groups = {
         name: np.array([k])
         for k, name in enumerate(("x large", "y large", "sum small", "difference small"))
@@ -56,16 +60,15 @@ def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
     ) == ["x large"]
 
 
-def test_no_conflict_is_reported_without_one_or_without_time() -> None:
-    data = _rows(([-1.0, 0.0], -0.8), ([1.0, 1.0], 1.0))
+def test_no_conflict_is_reported_if_rows_are_feasible_together() -> None:
+    data = make_program(([-1.0, 0.0], -0.8), ([1.0, 1.0], 1.0))
     groups = {"x large": np.array([0]), "sum small": np.array([1])}
     assert find_conflict(data, groups) is None
-    assert (
-        find_conflict(
-            _rows(([-1.0, 0.0], -2.0)), {"x": np.array([0])}, "highs", Options(), seconds=0.0
-        )
-        is None
-    )
+
+
+def test_no_conflict_is_reported_without_time() -> None:
+    data = make_program(([-1.0, 0.0], -2.0))
+    assert find_conflict(data, {"x": np.array([0])}, "highs", Options(), seconds=0.0) is None
 
 
 def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
@@ -80,25 +83,25 @@ def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
     assert find_least_feasible(is_feasible=lambda x: None, start=1.0, limit=20.0) == LeastFeasible()
 
 
-def test_a_constraint_of_the_user_against_privacy() -> None:
-    text = said(notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
-    assert "jointly infeasible" in text
-    assert "pdp at epsilon = 1.5" in text.lower()
+def test_an_error_names_the_constraint_and_the_budget_that_exclude_each_other() -> None:
+    text = design_and_read_error(
+        notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0]
+    )
+    assert "these constraints are jointly infeasible" in text.lower()
+    assert "makes the request feasible: pdp at epsilon = 1.5" in text.lower()
     assert "0.9 <= f[0]" in text
     assert "0.0 <= f[1]" not in text
-    # f(0) = 0.9 leaves six neighbours e^-ε times as much and two elements e^-2ε times: 2x² + 6x = 1/9
+    # Beside f(0) = 0.9, six neighbours have e^-ε of it and two elements e^-2ε: 6x + 2x² = 1/9.
     x = (-6 + math.sqrt(36 + 8 / 9)) / 4
-    assert value(text, "epsilon") == pytest.approx(-math.log(x), rel=1e-5)
-    assert value(text, "delta") == pytest.approx(0.9, abs=1e-6)
-    epsilon = value(text, "epsilon")
-    assert (
-        wb.design(QUESTION, epsilon=epsilon, constraints=lambda f: [f[0] >= 0.9]).certificate
-        is not None
-    )
+    assert read_smallest_feasible(text, "epsilon") == pytest.approx(-math.log(x), rel=1e-5)
+    assert read_smallest_feasible(text, "delta") == pytest.approx(0.9, abs=1e-6)
+    epsilon = read_smallest_feasible(text, "epsilon")
+    design = wb.design(QUESTION, epsilon=epsilon, constraints=lambda f: [f[0] >= 0.9])
+    assert design.certificate is not None
 
 
-def test_constraints_against_each_other() -> None:
-    text = said(
+def test_an_error_says_that_no_budget_helps_if_constraints_exclude_each_other() -> None:
+    text = design_and_read_error(
         epsilon=1, notion="dp", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0.5, f[2] <= 0.5]
     )
     assert "0.9 <= f[0]; 0.5 <= f[1]." in text
@@ -106,23 +109,25 @@ def test_constraints_against_each_other() -> None:
     assert "No delta is feasible." in text
 
 
-def test_named_constraints_and_a_budget() -> None:
-    text = said(
+def test_an_error_names_a_named_constraint_and_states_the_smallest_loss() -> None:
+    text = design_and_read_error(
         epsilon=1, minimise="delta", max_loss="0.1", notion="dp", equal="1=0", zero_mean=True
     )
     assert "equal masses 1=0; error-rate <= 0.1." in text
-    # f(0) = f(1) = 4 f(-4) has mean zero and is right with probability 4/9
-    assert value(text, "max_loss") == pytest.approx(5 / 9, abs=1e-6)
+    # f(0) = f(1) = 4 f(-4) has mean zero, and the answer is true with probability 4/9.
+    assert read_smallest_feasible(text, "max_loss") == pytest.approx(5 / 9, abs=1e-6)
 
 
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
-def test_a_limit_of_delta(notion: str) -> None:
-    text = said(epsilon="1.5", minimise="delta", max_loss="0.4425", delta="0.1", notion=notion)
+def test_an_error_about_a_loss_limit_states_the_smallest_loss_and_epsilon(notion: str) -> None:
+    text = design_and_read_error(
+        epsilon="1.5", minimise="delta", max_loss="0.4425", delta="0.1", notion=notion
+    )
     assert "with delta <= 0.1" in text
     assert "error-rate <= 0.4425" in text
     enough = wb.design(QUESTION, epsilon="1.5", delta="0.1", notion=notion)
-    assert value(text, "max_loss") == pytest.approx(enough.objective, abs=1e-6)
-    epsilon = value(text, "epsilon")
+    assert read_smallest_feasible(text, "max_loss") == pytest.approx(enough.objective, abs=1e-6)
+    epsilon = read_smallest_feasible(text, "epsilon")
     assert (
         wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion).objective <= 0.4425 + 1e-6
     )
@@ -130,21 +135,21 @@ def test_a_limit_of_delta(notion: str) -> None:
     assert lower.objective > 0.4425
 
 
-def test_a_budget_for_every_difference() -> None:
-    text = said(epsilon={1: 1, 2: "1.5", 3: 2}, constraints=lambda f: [f[0] >= 0.9])
-    assert "dp at epsilon = 2 for answers that differ by ±3" in text
-    factor = value(text, "factor for every epsilon")
-    larger = {k: e * factor for k, e in {1: 1.0, 2: 1.5, 3: 2.0}.items()}
-    assert (
-        wb.design(
-            QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False
-        ).objective
-        < 0.1001
+def test_an_error_about_several_budgets_states_one_factor_for_all() -> None:
+    text = design_and_read_error(
+        epsilon={1: 1, 2: "1.5", 3: 2}, constraints=lambda f: [f[0] >= 0.9]
     )
+    assert "dp at epsilon = 2 for answers that differ by ±3" in text
+    factor = read_smallest_feasible(text, "factor for every epsilon")
+    larger = {1: 1.0 * factor, 2: 1.5 * factor, 3: 2.0 * factor}
+    design = wb.design(QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False)
+    assert design.objective < 0.1001
 
 
 @pytest.mark.parametrize(("reach", "ratio"), [(1, 6), (2, 11)])
-def test_channels(reach: int, ratio: int) -> None:
+def test_an_error_about_an_unbiased_channel_states_a_feasible_epsilon(
+    reach: int, ratio: int
+) -> None:
     labels = wb.Labels.uniform(0, 5)
     outputs = [-reach, *range(6), 5 + reach]
     with pytest.raises(wb.Infeasible) as caught:
@@ -153,30 +158,46 @@ def test_channels(reach: int, ratio: int) -> None:
         )
     text = str(caught.value)
     assert "unbiased; pure at epsilon = 1." in text
-    if reach == 1:  # two outputs ±B for labels ±c need e^ε >= (B + c)/(B - c) = (3.5 + 2.5)/1
-        assert value(text, "epsilon") == pytest.approx(math.log(6), rel=1e-5)
+    if reach == 1:
+        # Two outputs ±B for labels ±c need e^ε >= (B + c)/(B - c) = (3.5 + 2.5)/1.
+        assert read_smallest_feasible(text, "epsilon") == pytest.approx(math.log(6), rel=1e-5)
     else:
-        assert value(text, "epsilon") <= math.log(ratio)
+        assert read_smallest_feasible(text, "epsilon") <= math.log(ratio)
+
+
+def test_an_error_says_that_no_epsilon_is_feasible_if_the_outputs_do_not_reach_beyond_labels():
+    labels = wb.Labels.uniform(0, 5)
     with pytest.raises(wb.Infeasible, match="No epsilon up to 30 is feasible"):
         wb.design(labels, epsilon=1, method="lp", constraints=["unbiased"])
 
 
-def test_channels_with_delta() -> None:
-    labels, outputs = wb.Labels.uniform(0, 3), [-1, 0, 1, 2, 3, 4]
+def test_an_error_about_a_channel_states_feasible_epsilon_and_delta() -> None:
+    labels = wb.Labels.uniform(0, 3)
     request = {
         "epsilon": "0.5",
         "method": "lp",
         "constraints": ["unbiased"],
-        "outputs": outputs,
+        "outputs": [-1, 0, 1, 2, 3, 4],
         "notion": "dp",
     }
     with pytest.raises(wb.Infeasible) as caught:
         wb.design(labels, delta="0.01", **request)
     text = str(caught.value)
     assert "unbiased; dp at epsilon = 0.5 and delta = 0.01." in text
-    assert wb.design(labels, delta=value(text, "delta"), certify=False, **request).objective > 0
+    assert (
+        wb.design(
+            labels, delta=read_smallest_feasible(text, "delta"), certify=False, **request
+        ).objective
+        > 0
+    )
     assert wb.design(
-        labels, **{**request, "delta": "0.01", "epsilon": value(text, "epsilon"), "certify": False}
+        labels,
+        **{
+            **request,
+            "delta": "0.01",
+            "epsilon": read_smallest_feasible(text, "epsilon"),
+            "certify": False,
+        },
     )
 
 
@@ -186,28 +207,22 @@ def test_channels_with_delta() -> None:
     ids=str,
 )
 def test_an_error_about_delta_states_feasible_budgets(question: Any, limit: float):
-    """The least ε and the least loss with δ as it was given; each does, and 2e-5 less of it does not."""
+    """The stated ε and loss are feasible with the given δ, and 2e-5 less ε is not."""
     with pytest.raises(wb.Infeasible) as refused:
         wb.design(
             question, epsilon=1, minimise="delta", max_loss=limit, delta="1e-3", loss="squared"
         )
-    said = dict(
-        re.findall(r"The smallest feasible (epsilon|loss) is ([0-9.]*[0-9])", str(refused.value))
-    )
-    enough = wb.design(question, epsilon=said["epsilon"], delta="1e-3", loss="squared")
-    assert enough.objective <= limit
-    assert (
-        wb.design(
-            question, epsilon=float(said["epsilon"]) * (1 - 2e-5), delta="1e-3", loss="squared"
-        ).bound
-        > limit
-    )
-    assert wb.design(question, epsilon=1, delta="1e-3", loss="squared").objective <= float(
-        said["loss"]
-    )
+    pattern = r"The smallest feasible (epsilon|loss) is ([0-9.]*[0-9])"
+    stated = dict(re.findall(pattern, str(refused.value)))
+    at_stated = wb.design(question, epsilon=stated["epsilon"], delta="1e-3", loss="squared")
+    assert at_stated.objective <= limit
+    smaller = float(stated["epsilon"]) * (1 - 2e-5)
+    assert wb.design(question, epsilon=smaller, delta="1e-3", loss="squared").bound > limit
+    at_given = wb.design(question, epsilon=1, delta="1e-3", loss="squared")
+    assert at_given.objective <= float(stated["loss"])
 
 
-def test_noise_whose_bound_stays_zero_is_an_interval():
+def test_the_optimum_of_noise_without_a_positive_bound_is_an_interval():
     design = wb.design(wb.RealNoise(1), epsilon=20, delta=".01", loss="squared")
     assert design.bound == 0 < design.objective < 1e-4
     assert any("optimum lies between 0" in sentence for sentence in design.words)
@@ -219,21 +234,36 @@ def test_noise_whose_bound_stays_zero_is_an_interval():
     ids=["noise", "channel", "modulo"],
 )
 def test_an_error_about_epsilon_states_feasible_budgets(question: Any) -> None:
-    """Each told budget meets the loss, a little less of it does not."""
-    most = {"loss": "squared", "max_loss": "0.1"}
+    """At each stated budget the loss is within its limit. At a slightly smaller one it is not."""
     with pytest.raises(wb.Infeasible, match="at this limit the minimal loss is") as caught:
-        wb.design(question, **most, minimise="epsilon", epsilon="0.5", delta="0.01")
-    epsilon, delta = value(str(caught.value), "epsilon"), value(str(caught.value), "delta")
-    for told, given in ((epsilon, {"delta": "0.01"}), (delta, {"epsilon": "0.5"})):
-        name = "epsilon" if told == epsilon else "delta"
-        losses = [
-            wb.design(question, loss="squared", **given, **{name: told * (1 + step)}).objective
-            for step in (1e-5, -1e-4)
-        ]
+        wb.design(
+            question,
+            loss="squared",
+            max_loss="0.1",
+            minimise="epsilon",
+            epsilon="0.5",
+            delta="0.01",
+        )
+    epsilon = read_smallest_feasible(str(caught.value), "epsilon")
+    delta = read_smallest_feasible(str(caught.value), "delta")
+    for name, stated, other_budget in (
+        ("epsilon", epsilon, {"delta": "0.01"}),
+        ("delta", delta, {"epsilon": "0.5"}),
+    ):
+        losses = []
+        for factor in (1 + 1e-5, 1 - 1e-4):
+            budget = {name: stated * factor, **other_budget}
+            losses.append(wb.design(question, loss="squared", **budget).objective)
         assert losses[0] <= 0.1 < losses[1]
 
 
-def test_values_beyond_the_search_are_not_stated() -> None:
+def test_an_error_states_no_epsilon_beyond_the_search() -> None:
     with pytest.raises(wb.Infeasible, match=r"at this limit the minimal loss is [0-9.]+\.$"):
-        wb.design(wb.FiniteQuery("0..2", neighbours="all"), minimise="epsilon", epsilon="0.1", max_loss="1e-9",
-                  loss="squared", notion="pure")  # fmt: skip
+        wb.design(
+            wb.FiniteQuery("0..2", neighbours="all"),
+            minimise="epsilon",
+            epsilon="0.1",
+            max_loss="1e-9",
+            loss="squared",
+            notion="pure",
+        )
