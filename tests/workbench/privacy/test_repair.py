@@ -27,12 +27,16 @@ from workbench.privacy.repair import (
 )
 
 
-def claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
+def make_claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
+    """Make a claim with a budget ε for each shift."""
     return Claim(name, budgets, delta)
 
 
 def staircase(n: int, reach: int, epsilon: float) -> list[Fraction]:
-    """Symmetric BD at δ = 0 in floats: ratios tight at e^ε that round either way."""
+    """Return the optimal law at δ = 0 for symmetric neighbours at distance up to `reach`, in floats.
+
+    Its ratios equal e^ε up to rounding, in both directions.
+    """
     f = np.array([math.exp(-epsilon * math.ceil(min(k, n + 1 - k) / reach)) for k in range(n + 1)])
     return [Fraction(v) for v in (f / f.sum()).tolist()]
 
@@ -50,20 +54,18 @@ def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
     values = staircase(n, reach, float(epsilon))
     for name in ("pdp", "dp", "pure"):
         allowed = Fraction(delta) if name != "pure" else Fraction(0)
-        made = repair_noise(question, values, claim(name, budgets, allowed)).mechanism
+        made = repair_noise(question, values, make_claim(name, budgets, allowed)).mechanism
         assert wb.audit(made, budgets).meets(name, budgets, allowed)
         assert sum(abs(a - b) for a, b in zip(made.exact_pmf, values, strict=True)) < 1e-14
 
 
-def test_raising_is_the_least_fixed_point():
+def test_weights_are_raised_to_the_least_that_their_predecessors_allow():
     question = wb.ModuloNoise(n=6, shifts=[1], directed=True)
     budgets = question.budgets(1)
     k = raise_weights(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, pattern=None)
     low = Fraction(exp_bounds(Fraction(1), 112)[0], 1 << 112)
     for eta in range(6):
-        assert k[eta + 1] == math.ceil(
-            k[eta] / low
-        )  # every mass is what its predecessor asks for, and no more
+        assert k[eta + 1] == math.ceil(k[eta] / low)
     assert k[0] == 10**30
 
 
@@ -72,7 +74,7 @@ def test_zero_masses_stay_zero_and_the_budget_is_kept():
     budgets = question.budgets("1.5")
     w = [1.0] + [math.exp(-1.5)] * 3 + [math.exp(-3)] * 3 + [0.0, 0.0]
     values = [Fraction(v / sum(w)) for v in w]
-    made = repair_noise(question, values, claim("pdp", budgets, Fraction("0.1212"))).mechanism
+    made = repair_noise(question, values, make_claim("pdp", budgets, Fraction("0.1212"))).mechanism
     assert made.exact_pmf[7] == made.exact_pmf[8] == 0
     assert wb.audit(made, budgets).meets("pdp", budgets, "0.1212")
     assert any(where.any() for where in find_violation_pattern(made, budgets).values())
@@ -85,22 +87,26 @@ def test_a_mixture_reaches_a_missed_delta():
     for name, delta in (("dp", "0.05"), ("pdp", "0.001"), ("dp", "1e-9")):
         before = wb.audit(wb.AdditiveNoise(question, values), budgets)
         assert not before.meets(name, budgets, delta)
-        made = repair_noise(question, values, claim(name, budgets, Fraction(delta))).mechanism
+        made = repair_noise(question, values, make_claim(name, budgets, Fraction(delta))).mechanism
         assert wb.audit(made, budgets).meets(name, budgets, delta)
 
 
 def test_extremely_small_masses_are_refused():
     question = wb.ModuloNoise(n=2, max_shift=1)
     with pytest.raises(wb.NotCertified, match="no mass"):
-        repair_noise(question, [Fraction(-1)] * 3, claim("pure", question.budgets(1), Fraction(0)))
+        repair_noise(
+            question, [Fraction(-1)] * 3, make_claim("pure", question.budgets(1), Fraction(0))
+        )
     tiny = Fraction(1, 1 << 5000)
     with pytest.raises(wb.NotCertified, match="bits"):
         repair_noise(
-            question, [1 - 2 * tiny, tiny, tiny], claim("pure", question.budgets(1), Fraction(0))
+            question,
+            [1 - 2 * tiny, tiny, tiny],
+            make_claim("pure", question.budgets(1), Fraction(0)),
         )
 
 
-def test_exact_loss_is_exact():
+def test_the_exact_loss_is_the_mean_over_noise_values_and_rows_of_losses():
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [1, 1, 1])
     assert compute_exact_loss(noise, [0, 1, 4]) == Fraction(5, 3)
     assert compute_exact_loss(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
@@ -112,7 +118,7 @@ def test_noise_with_a_budget_for_each_shift_is_repaired():
     rng = np.random.default_rng(5)
     f = rng.random(12)
     made = repair_noise(
-        question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0))
+        question, [Fraction(v) for v in f / f.sum()], make_claim("pure", budgets, Fraction(0))
     ).mechanism
     assert wb.audit(made, budgets).meets("metric", budgets)
     assert not wb.audit(made, budgets).meets("metric", question.budgets("0.49"))
@@ -122,6 +128,7 @@ def test_noise_with_a_budget_for_each_shift_is_repaired():
 
 
 def noisy_rows(seed: int, answers: int, outputs: int) -> np.ndarray:
+    """Return random rows of a channel without tiny masses, shape (answers, outputs)."""
     rows = np.random.default_rng(seed).random((answers, outputs)) + 0.2
     return rows / rows.sum(axis=1, keepdims=True)
 
@@ -159,22 +166,23 @@ def test_tight_randomized_response_moves_by_rounding_only():
 
 
 def test_tiny_masses_on_unused_outputs_barely_change_the_repair():
-    # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the
-    # average row by them
+    # Solvers return 1e-17 in place of 0. It must not move the repaired channel to the average row.
     rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
     proof = certify_channel(rows, epsilon="0.5")
     assert proof.privacy.meets("pure", "0.5")
     assert np.abs(proof.mechanism.matrix - rows).max() < 1e-8
 
 
-OUTPUTS, LABELS = [-4.0, -1.0, 1.0, 3.0, 6.0], [0.0, 1.0, 2.0]
+OUTPUTS = [-4.0, -1.0, 1.0, 3.0, 6.0]
+LABELS = [0.0, 1.0, 2.0]
+# The solution of a linear program, to 8 digits. It is neither exactly private nor exactly unbiased.
 UNBIASED = np.array(
     [
         [0.03995318, 0.6911054, 0.0, 0.25424347, 0.01469795],
         [0.01469795, 0.48530205, 0.0, 0.48530205, 0.01469795],
         [0.01469795, 0.25424347, 0.0, 0.6911054, 0.03995318],
     ]
-)  # an LP's answer, to 8 digits: neither private nor unbiased exactly
+)
 
 
 def test_repair_preserves_unbiasedness_exactly():
@@ -187,8 +195,7 @@ def test_repair_preserves_unbiasedness_exactly():
 
 
 def test_impossible_unbiasedness_is_refused_or_the_bias_is_stated():
-    # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism
-    # exists
+    # At ε = 0.05 these outputs are too close to the labels for an unbiased mechanism.
     with pytest.raises(wb.NotCertified, match="unbiased"):
         certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
     proof = certify_channel(
@@ -217,27 +224,28 @@ def test_metric_budgets_scale_with_the_distance():
 # Quantizers.
 
 
-def test_two_point_quantizer_is_exact():
-    # outputs ±B on [-c, c]: Pr[+B|x] = (x + B)/2B, largest ratio (B + c)/(B - c)
+def test_a_quantizer_of_two_outputs_has_its_known_ratio_and_no_smaller_one():
+    """For outputs ±B on [-c, c], Pr[+B|x] = (x + B)/2B. Its largest ratio is (B + c)/(B - c)."""
     ends = [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
     proof = certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.6932")
     assert proof.bias.worst == 0
     assert proof.privacy.pure_ratio == 2
-    with pytest.raises(wb.NotCertified):  # B < c (e^ε + 1)/(e^ε - 1): no unbiased mechanism exists
+    # B < c (e^ε + 1)/(e^ε - 1), so no unbiased mechanism exists.
+    with pytest.raises(wb.NotCertified):
         certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.69")
 
 
 def test_a_jump_between_knots_is_detected():
-    # looking at the ends of the interval alone would miss the one-sided limits at the knot 0
+    """The ends of the interval alone would miss the one-sided limits at the knot 0."""
     ends = [[0.5, 0.5], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
-    given_ = wb.PiecewiseAffine.from_laws([-1, 0, 1], [-3, 3], ends)
-    proof = wb.certify(given_, "pure", 2)
+    law = wb.PiecewiseAffine.from_laws([-1, 0, 1], [-3, 3], ends)
+    proof = wb.certify(law, "pure", 2)
     assert math.exp(proof.privacy.pure_epsilon) == pytest.approx(0.7 / 0.2)
-    assert wb.audit(given_, 1).worst_result("metric").measurement.value is None
+    assert wb.audit(law, 1).worst_result("metric").measurement.value is None
     with pytest.raises(wb.NotCertified):
-        wb.Certificate(given_, "metric", Fraction(100))
+        wb.Certificate(law, "metric", Fraction(100))
     with pytest.raises(wb.InvalidRequest, match="real inputs"):
-        _ = proof.privacy.pdp_delta  # end laws alone would understate it
+        _ = proof.privacy.pdp_delta  # End laws alone would understate it.
 
 
 def test_quantizer_repair_keeps_means_and_continuity():
@@ -250,34 +258,37 @@ def test_quantizer_repair_keeps_means_and_continuity():
     assert made.bias == 0
     assert made.ends[1] == made.ends[2]
     rng = np.random.default_rng(3)
-    for x, y in rng.uniform(-1, 1, (50, 2)):  # any two inputs, not only the ends
-        p, q = made.law(float(x)), made.law(float(y))
+    for x, y in rng.uniform(-1, 1, (50, 2)):
+        p = made.law(float(x))
+        q = made.law(float(y))
         assert max(float(p[i] / q[i]) for i in range(3) if q[i]) <= math.exp(1.0001) * (1 + 1e-12)
 
 
 def test_metric_privacy_of_a_quantizer_between_knots():
     ends = [[0.6, 0.4], [0.4, 0.6]]
     law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], ends)
-    reached = float(wb.audit(law, 1).worst_result("metric").measurement.value)
-    assert reached == pytest.approx(0.5)  # slope 0.2 over the least mass 0.4
+    largest_slope = float(wb.audit(law, 1).worst_result("metric").measurement.value)
+    assert largest_slope == pytest.approx(0.5)  # The slope 0.2 over the least mass 0.4.
     grid = np.linspace(0, 1, 101)
     steepest = max(
         abs(math.log(law.law(float(x)).floats[i] / law.law(float(y)).floats[i])) / (y - x)
         for x, y in pairwise(grid)
         for i in (0, 1)
     )
-    assert 0.99 * reached < steepest <= reached * (1 + 1e-12)
+    assert 0.99 * largest_slope < steepest <= largest_slope * (1 + 1e-12)
 
 
 def test_outputs_that_barely_cover_the_inputs_are_repaired_without_bias():
-    """Outer outputs a millionth beyond ±1.
+    """The outer outputs are a millionth beyond ±1.
 
-    A share 2^-16 of the average law already pushes them out of reach.
+    A share 2^-16 of the average law already moves means at ±1 out of their reach.
     """
     outer, inner = Fraction("1.000001"), Fraction("0.333333")
-    outputs, knots = [-outer, -inner, inner, outer], [Fraction(-1), -inner, inner, Fraction(1)]
+    outputs = [-outer, -inner, inner, outer]
+    knots = [Fraction(-1), -inner, inner, Fraction(1)]
 
     def rounding(x: Fraction, left: int) -> list[Fraction]:
+        """Return the law that rounds x at random to the outputs `left` and `left + 1`."""
         up = (x - outputs[left]) / (outputs[left + 1] - outputs[left])
         return [1 - up if i == left else up if i == left + 1 else Fraction(0) for i in range(4)]
 

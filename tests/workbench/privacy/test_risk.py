@@ -1,4 +1,8 @@
-"""Compare the risks of mechanisms with brute force over tests, known formulas and other libraries."""
+"""Compare the risks of mechanisms with brute force over tests, known formulas and other libraries.
+
+A test guesses from the output which of two neighbouring answers is true. Its errors (a, b) are the
+probabilities of a wrong guess under each answer. The trade-off curve is the least b for each a.
+"""
 
 from __future__ import annotations
 
@@ -20,38 +24,69 @@ F = Fraction
 
 
 def random_channel(seed: int, inputs: int = 3, outputs: int = 4) -> wb.Channel:
+    """Make a channel with random positive masses."""
     rng = np.random.default_rng(seed)
     return wb.Channel.from_rows(
         (rng.integers(1, 9, (inputs, outputs)) * rng.integers(1, 4, outputs)).tolist()
     )
 
 
-def errors_of_tests(channel: wb.Channel) -> list[tuple[Fraction, Fraction]]:
-    """The errors of every deterministic test between neighbours."""
-    return [
-        (1 - sum((one.p[i] for i in chosen), F(0)), sum((one.q[i] for i in chosen), F(0)))
-        for one in channel.comparisons()
-        for size in range(len(one.p) + 1)
-        for chosen in itertools.combinations(range(len(one.p)), size)
-    ]
+def list_errors_of_tests(channel: wb.Channel) -> list[tuple[Fraction, Fraction]]:
+    """List the errors of every deterministic test between neighbours.
+
+    A test guesses the first answer at some of the outputs, and the second at the others.
+    """
+    errors = []
+    for pair in channel.comparisons():
+        outputs = range(len(pair.p))
+        for size in range(len(outputs) + 1):
+            for chosen in itertools.combinations(outputs, size):
+                p_mass = sum((pair.p[i] for i in chosen), F(0))
+                q_mass = sum((pair.q[i] for i in chosen), F(0))
+                errors.append((1 - p_mass, q_mass))
+    return errors
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_test_beats_the_curve_and_its_vertices_are_tests(seed: int):
+def test_no_test_beats_the_trade_off_curve_and_its_vertices_are_tests(seed: int):
     channel = random_channel(seed)
-    risk, points = wb.risk(channel, prior="0.3"), errors_of_tests(channel)
-    for a, b in points:
+    risk = wb.risk(channel)
+    errors = list_errors_of_tests(channel)
+    for a, b in errors:
         assert b >= risk.beta(a)
-    assert set(risk.trade_off) <= set(points)
-    slopes = [(d - b) / (c - a) for (a, b), (c, d) in itertools.pairwise(risk.trade_off)]
+    assert set(risk.trade_off) <= set(errors)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slopes_of_the_trade_off_curve_rise(seed: int):
+    vertices = wb.risk(random_channel(seed)).trade_off
+    slopes = [(d - b) / (c - a) for (a, b), (c, d) in itertools.pairwise(vertices)]
     assert slopes == sorted(slopes)
     assert len(set(slopes)) == len(slopes)
-    assert risk.advantage == max(1 - a - b for a, b in points)
-    assert risk.guess == max(F(3, 10) * (1 - a) + F(7, 10) * (1 - b) for a, b in points)
-    odds = F(3, 7) * max(
-        one.p[i] / one.q[i] for one in channel.comparisons() for i in range(len(one.p))
-    )
-    assert 0 <= F(risk.posterior) - odds / (1 + odds) < F(1, 10**15)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_advantage_and_guess_are_those_of_the_best_test(seed: int):
+    channel = random_channel(seed)
+    risk = wb.risk(channel, prior="0.3")
+    errors = list_errors_of_tests(channel)
+    assert risk.advantage == max(1 - a - b for a, b in errors)
+    assert risk.guess == max(F(3, 10) * (1 - a) + F(7, 10) * (1 - b) for a, b in errors)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_posterior_has_the_prior_odds_times_the_largest_ratio(seed: int):
+    channel = random_channel(seed)
+    ratios = [p / q for pair in channel.comparisons() for p, q in zip(pair.p, pair.q, strict=True)]
+    odds = F(3, 7) * max(ratios)
+    posterior = F(wb.risk(channel, prior="0.3").posterior)
+    assert 0 <= posterior - odds / (1 + odds) < F(1, 10**15)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_advantage_is_the_delta_at_epsilon_0(seed: int):
+    channel = random_channel(seed)
+    risk = wb.risk(channel)
     assert risk.advantage == wb.audit(channel, 0).dp_delta.a - wb.audit(channel, 0).dp_delta.b
 
 
@@ -72,22 +107,20 @@ def test_dp_accounting_computes_the_same_profile():
     laws = [
         {i: math.log(float(law[i])) for i in range(3)} for law in (channel.law(0), channel.law(1))
     ]
-    known = pld.from_two_probability_mass_functions(
+    other_profile = pld.from_two_probability_mass_functions(
         laws[1], laws[0], value_discretization_interval=1e-5
     )
     for epsilon in (0.0, 0.5, 1.0, 1.5):
         ours = max(0.0, *(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve))
-        assert known.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
+        assert other_profile.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
 
 
 def test_riskcal_computes_the_same_trade_off():
-    """Of the least private (ε, δ) pair, whose curve that library has in closed form."""
+    """The channel is the least private one at (ε, δ), whose curve riskcal has in closed form."""
     other = pytest.importorskip("riskcal").analysis
-    epsilon, delta, shares = (
-        math.log(3),
-        0.04,
-        [1, 18, 6, 0],
-    )  # out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε)
+    epsilon = math.log(3)
+    delta = 0.04
+    shares = [1, 18, 6, 0]  # Out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε) and 0.
     risk = wb.risk(wb.Channel.from_rows([shares, shares[::-1]]))
     alphas = np.linspace(0, 1, 41)
     ours = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
@@ -108,7 +141,7 @@ def test_randomized_response_has_the_known_formulas():
         assert risk.renyi[order] == pytest.approx(known, rel=1e-12)
     assert risk.mu == pytest.approx(2 * NormalDist().inv_cdf(p), rel=1e-12)
     low, high = risk.rho
-    # KL, which the supremum of D_α/α tends to.
+    # ρ is the supremum of D_α/α. It is the limit at α = 1, the KL divergence.
     assert low <= 0.5 * math.log(3) <= high < low * (1 + 1e-5)
     assert (risk.bayes_factor, risk.posterior, risk.guess) == (3, 0.75, F(3, 4))
 
@@ -141,9 +174,8 @@ def test_nothing_is_learned_from_equal_laws():
 
 
 def test_an_unbounded_divergence_is_reported_in_place_of_its_curve():
-    bounded, unbounded = (
-        wb.risk(wb.Channel.from_rows(rows)) for rows in ([[2, 1], [1, 2]], [[2, 1], [0, 3]])
-    )
+    bounded = wb.risk(wb.Channel.from_rows([[2, 1], [1, 2]]))
+    unbounded = wb.risk(wb.Channel.from_rows([[2, 1], [0, 3]]))
     assert bounded.figure().axes[1].axison
     empty = unbounded.figure().axes[1]
     assert not empty.axison
@@ -182,14 +214,12 @@ def test_too_many_masses_are_refused():
 
 
 def test_a_whole_profile_guarantees_the_trade_off_curve():
-    """With every (ε, δ(ε)) the trade-off function is the mechanism's own.
-
-    A single budget grants no more.
-    """
+    """All pairs (ε, δ(ε)) give the trade-off curve. A single pair guarantees smaller errors."""
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [6, 3, 1, 1, 3])
-    curve, found = wb.profile(noise), wb.risk(noise)
+    curve = wb.profile(noise)
+    risk = wb.risk(noise)
     alphas = np.linspace(0, 1, 51)
-    own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
+    own = np.array([float(risk.beta(Fraction(k, 50))) for k in range(51)])
     whole = compute_granted_errors(alphas, curve.breakpoints, curve.float_deltas(curve.breakpoints))
     assert whole == pytest.approx(own, abs=1e-9)
     single = compute_granted_errors(alphas, epsilons=[1.0], deltas=[curve.delta(1)])
