@@ -1,7 +1,8 @@
 """Test the searches of OPTM, the product optimum, MVU and outputs, and the limits.
 
 OPTM and the product optimum are two-bin mechanisms (`workbench.families.quantizer.problem` lists
-the methods). A limit is a lower bound on the error of every quantizer. Inputs are in [-1, 1].
+the methods). The alphabet of MVU is the list of its outputs. A limit is a lower bound on the error
+of every quantizer. Inputs are in [-1, 1].
 """
 
 from __future__ import annotations
@@ -316,11 +317,12 @@ def test_grid_limit_is_below_random_symmetric_alphabets():
     points = np.linspace(-1, 1, 5)
     limit = solve_unlimited_outputs(points, epsilon=1.0, loss="squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
-    problem = make_grid_problem(points, 6)
+    problem = make_grid_problem(points, outputs=6)
     rng = np.random.default_rng(0)
     for _ in range(20):
         # The outermost output is moved outwards, because it must be beyond ±1.
         right_half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
-        answer = problem.find_optimum(1.0, np.concatenate([-right_half[::-1], right_half]))
+        alphabet = np.concatenate([-right_half[::-1], right_half])
+        answer = problem.find_optimum(1.0, alphabet)
         if answer is not None:
             assert answer.value >= limit.lower - 1e-9
