@@ -176,15 +176,15 @@ class Reports(ABC):
 
 @dataclass(frozen=True)
 class OracleVerdict(OneLine):
-    """What a closed-form law proves about an objective.
+    """What a closed form proves about an objective.
 
     Attributes:
-        name: Name of the closed-form law. None if no law applies.
-        value: Value of the law in the units of the objective. None if no law applies.
-        kind: "optimum", or "upper bound" or "lower bound" if the law is not proven to be optimal.
-        proof: Sentence on why and where the law holds, or why there is none.
-        agrees: Whether the objective is consistent with the law, within `tolerance`, relative to
-            the value minus the floor of `scale`. None if this is not decided.
+        name: Name of the closed form. None if none applies.
+        value: Value of the closed form in the units of the objective. None if none applies.
+        kind: "optimum", or "upper bound" or "lower bound" on it if `value` is not proven optimal.
+        proof: Sentence on why and where the closed form holds, or why there is none.
+        agrees: Whether the objective is consistent with `value`, within `tolerance`, relative to
+            `value` minus the floor of `scale`. None if this is not decided.
         difference: The objective minus `value`. None without a value.
         tolerance: Largest relative difference of an objective that agrees.
         scale: Floor and width of the losses, which relative differences refer to.
@@ -215,16 +215,16 @@ class OracleVerdict(OneLine):
         tolerance: float = 1e-6,
         scale: LossScale | None = None,
     ) -> OracleVerdict:
-        """Compare an objective with a law.
+        """Compare an objective with the value of a closed form.
 
         It must equal an optimum, not exceed an upper bound, and not fall below a lower bound.
 
         Args:
             objective: The objective. None: there is nothing to compare.
-            name: Name of the closed-form law.
-            value: Optimum or bound that the law states, in the units of the objective.
+            name: Name of the closed form.
+            value: Optimum or bound that it states, in the units of the objective.
             kind: "optimum", "upper bound" or "lower bound".
-            proof: Sentence on why and where the law holds.
+            proof: Sentence on why and where the closed form holds.
             tolerance: Largest relative difference.
             scale: Scale of the losses. None: the objective is no loss.
         """
@@ -244,25 +244,22 @@ class OracleVerdict(OneLine):
     def for_stopped_search(self, bound: float | None) -> OracleVerdict:
         """Return the verdict on an objective that is not proven optimal.
 
-        An objective above the law then decides nothing, because the law may lie between the bound
-        and the objective.
+        The optimum may then be below the objective. An objective above an optimum or an upper bound
+        disagrees only if the proven bound is above it as well. Otherwise nothing is decided.
 
         Args:
             bound: The proven lower bound, if any.
         """
         if self.agrees is not False or (self.difference or 0.0) <= 0:
             return self
-        law = self.value or 0.0
-        is_undecided = True
-        if self.kind == "optimum" and bound is not None:
-            is_undecided = self.scale.proves(bound, law, self.tolerance)
-        if is_undecided:
-            return replace(self, agrees=None)
-        return self
+        is_contradicted = False
+        if bound is not None:
+            is_contradicted = not self.scale.proves(bound, self.value or 0.0, self.tolerance)
+        return self if is_contradicted else replace(self, agrees=None)
 
     @classmethod
     def without_formula(cls, reason: str) -> OracleVerdict:
-        """Return the verdict if no law applies.
+        """Return the verdict if no closed form applies.
 
         Args:
             reason: Sentence on why there is none.
@@ -300,7 +297,7 @@ class Design(Shown):
             `words` says so. None if nothing is proven.
         claim: The notion and budget that `mechanism` is audited for. Its δ is the δ that is reached
             if δ is minimised.
-        oracle: Comparison of the objective with a closed-form law.
+        oracle: Comparison of the objective with a closed form.
         solution: The solver's full answer. None if no solver was called.
         words: Sentences that a reader must know, such as a missed budget or a limit reached.
         privacy: The exact audit of `mechanism`. None if it was not audited.
