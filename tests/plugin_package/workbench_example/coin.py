@@ -24,9 +24,13 @@ class Coin:
     kind = "coin"
     inputs = (0, 1)
     outputs = (0, 1)
+    # The two laws are all laws: there are no real inputs between them.
     segments = ()
+    # Both orders of the two neighbours are compared.
     is_one_sided = False
+    # `workbench privatise noise` publishes columns of these numbers.
     column_inputs = ColumnInputs("noise", 0.0, 1.0, "0 or 1", is_whole=True)
+    # Sentences that the report of a published column contains.
     column_cautions = ("One coin for every row.",)
 
     def __init__(self, flip):
@@ -48,6 +52,7 @@ class Coin:
                 lambda k, i=i, j=j: (f"Pr[{k}|{i}]", f"Pr[{k}|{j}]"),
             )
 
+    # Either comparison may have the largest ratio, so neither is left out.
     extremes = comparisons
 
     def budgets(self, epsilon):
@@ -60,8 +65,9 @@ class Coin:
         return {"probability of a wrong answer": float(self.flip)}
 
     def publish(self, answers, *, insecure_seed=None):
-        sampler = Sampler(self.law(0), Source(insecure_seed))
-        return np.asarray(answers) ^ sampler.draw(answers.size)
+        # An output of the input 0 is 1 exactly if the coin flips the answer.
+        flips = Sampler(self.law(0), Source(insecure_seed)).draw(answers.size)
+        return np.asarray(answers) ^ flips
 
     def with_max_distance(self, distance):
         return self

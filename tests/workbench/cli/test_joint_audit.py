@@ -29,13 +29,17 @@ def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with the certificates of two histograms, and return its path."""
+    """Change to a folder with the certificates of two histograms, and return its path.
+
+    geometric.json has geometric noise, whose δ is computed exactly. The privacy losses of the
+    Gaussian noise in gaussian.json have no common step, so that δ is only enclosed.
+    """
     monkeypatch.chdir(tmp_path)
     query = JointQuery("row-per-bin", rows=4)
     geometric = JointNoise(query, IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(4, 5)))
     wb.save(wb.certify(geometric, "pure", "0.9"), "geometric.json")
-    radius, law = discrete_gaussian(Fraction(30))
-    gaussian = JointNoise(query, IntegerLaw(-radius, law))
+    radius, masses = discrete_gaussian(Fraction(30))  # σ² = 30.
+    gaussian = JointNoise(query, IntegerLaw(-radius, masses))
     wb.save(wb.certify(gaussian, "dp", "1", delta="0.001"), "gaussian.json")
     return tmp_path
 
@@ -48,7 +52,7 @@ def test_audit_shows_the_exact_numbers_of_geometric_noise(
     assert json.loads(text)["pure_epsilon"] == pytest.approx(4 * math.log(1.25), abs=1e-9)
 
 
-def test_audit_shows_bounds_for_noise_of_many_losses(
+def test_audit_shows_bounds_for_gaussian_noise(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, text = run(capsys, "audit gaussian.json --json")
@@ -62,7 +66,7 @@ def test_audit_shows_bounds_for_noise_of_many_losses(
     assert "between 0.0005" in text
 
 
-def test_audit_reports_the_exact_loss_of_noise_of_many_losses(
+def test_audit_reports_the_exact_loss_of_gaussian_noise(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, text = run(capsys, "audit gaussian.json --loss squared --json")
@@ -81,7 +85,7 @@ def test_audit_reports_the_exact_loss_of_noise_of_many_losses(
         ("--data 1,2", "data must be left out"),
     ],
 )
-def test_audit_refuses_options_that_do_not_fit_noise_of_many_losses(
+def test_audit_refuses_options_that_do_not_fit_gaussian_noise(
     options: str, message: str, capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, text = run(capsys, f"audit gaussian.json {options}")
@@ -116,7 +120,7 @@ def test_check_proves_a_release_and_sees_a_missing_vector(
     assert run(capsys, "check gaussian.json")[0] == 0
     assert run(capsys, "check geometric.json")[0] == 0
     data = json.loads((folder / "geometric.json").read_text())
-    data["mechanism"]["shifts"].remove([1, 1])
+    data["mechanism"]["shifts"].remove([1, 1])  # The shift of a person with two rows in two bins.
     (folder / "geometric.json").write_text(json.dumps(data))
     code, text = run(capsys, "check geometric.json")
     assert code == 1

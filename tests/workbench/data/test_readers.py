@@ -30,19 +30,20 @@ INPUTS = read_points("2,0,1", "inputs")
 DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
 
 
+# `pairs=None` means every two inputs, or the places within `radius` of each other.
 @pytest.mark.parametrize(
     ("relation", "is_directed", "expected"),
     [
-        ("all", False, Neighbours(None)),
-        ("all", True, Neighbours(((0, 1), (0, 2), (2, 1)))),
-        ("consecutive", False, Neighbours(((0, 1), (1, 2)))),
-        ({"max_distance": 1}, False, Neighbours(((0, 2), (1, 2)))),
-        ({"max_distance": 1}, True, Neighbours(((0, 2), (2, 1)))),
-        ([(0, 2)], False, Neighbours(((0, 1),))),
-        ([(0, 2)], True, Neighbours(((1, 0),))),
+        ("all", False, Neighbours(pairs=None)),
+        ("all", True, Neighbours(pairs=((0, 1), (0, 2), (2, 1)))),
+        ("consecutive", False, Neighbours(pairs=((0, 1), (1, 2)))),
+        ({"max_distance": 1}, False, Neighbours(pairs=((0, 2), (1, 2)))),
+        ({"max_distance": 1}, True, Neighbours(pairs=((0, 2), (2, 1)))),
+        ([(0, 2)], False, Neighbours(pairs=((0, 1),))),
+        ([(0, 2)], True, Neighbours(pairs=((1, 0),))),
         (DISTANCES, False, Neighbours(pairs=((0, 1), (0, 2), (1, 2)), distances=(2, 1, 1))),
-        ("within 1 L1", False, Neighbours(None, norm="L1", radius=Fraction(1))),
-        ("all Linf", True, Neighbours(None, norm="Linf")),
+        ("within 1 L1", False, Neighbours(pairs=None, norm="L1", radius=Fraction(1))),
+        ("all Linf", True, Neighbours(pairs=None, norm="Linf")),
     ],
 )
 def test_every_form_of_a_neighbour_relation_is_read(
@@ -67,6 +68,7 @@ def test_a_loss_function_gets_the_output_before_the_input() -> None:
 
 
 def test_pairs_of_rows_are_returned_in_both_orders_unless_directed() -> None:
+    # The file has the rows 0 and 1, so its last row is 1.
     assert read_row_pairs(pairs=[(1, 0)], last_row=1, is_directed=True) == ((1, 0),)
     assert read_row_pairs(pairs=[(1, 0)], last_row=1, is_directed=False) == ((0, 1), (1, 0))
     with pytest.raises(InvalidRequest, match="two rows in"):
@@ -97,6 +99,7 @@ def test_groups_and_shifts_are_read_from_texts() -> None:
 def test_labels_of_a_text_are_sorted_and_their_order_is_kept() -> None:
     labels = read_label_text("4,0,1")
     assert labels.values == [0, 1, 4]
+    # The smallest label, 0, is entry 1 of the text (from 0), then 1 is entry 2, and 4 is entry 0.
     assert labels.order == (1, 2, 0)
 
 

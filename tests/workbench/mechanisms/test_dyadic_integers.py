@@ -1,7 +1,8 @@
 """Test exact integers of dyadic quantized Laplace noise: law, draws, proof, both checkers.
 
-K is the integer noise of a level, with the ratios s = a_0 / a_1 and q = a_(k+2) / a_k. The decoder
-knows the level T and the shared number U, and E is its guarantee per unit of |x - x'|.
+At a level T with the step δ, a number x is encoded as M = ⌊y⌋ + B + K for y = εx/δ - U. B is 1 with
+the probability y - ⌊y⌋, else 0. The integer noise K has Pr[K = k] ∝ a_|k|, with the ratios
+s = a_0 / a_1 and q = a_(k+2) / a_k. The decoder knows T and the shared number U.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ KEY = bytes(range(32))
 
 
 def list_weights(t: int, size: int) -> dict[int, Fraction]:
-    """Return the exact weights a_(-size..size) of a level."""
+    """Return k -> the exact weight a_|k| of level t for |k| <= size, with a_1 = 1."""
     level = LAW.levels[t]
     weights = {}
     for k in range(-size, size + 1):
         periods, is_odd = divmod(abs(k), 2)
-        first = 1 if is_odd else level.first_ratio
-        weights[k] = first * level.period_ratio**periods
+        first_weight = 1 if is_odd else level.first_ratio
+        weights[k] = first_weight * level.period_ratio**periods
     return weights
 
 
 def compute_law(t: int, y: Fraction, size: int) -> dict[int, Fraction]:
-    """Return Pr[M = m] at y = εx/δ - U from the definition, for |m - y| < size."""
+    """Return m -> Pr[M = m] at y and level t, by the formula of the header, for |m - y| < size."""
     floor = math.floor(y)
     share = y - floor
     weights = list_weights(t, size + 2)
@@ -131,7 +132,7 @@ def test_enclosures_contain_the_exact_probability(digit: int) -> None:
 
 
 def test_a_word_between_two_bounds_is_decided_by_more_bits() -> None:
-    """The first word is that of 1/3 cut off, so the second word decides."""
+    """The first word has the first 64 bits of 1/3, so the second word decides."""
 
     class Words:
         def __init__(self, *words: int) -> None:

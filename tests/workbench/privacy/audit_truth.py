@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.questions.modulo_noise import ModuloNoise
 
-__all__ = ["DIGITS", "Slow", "decimal", "mechanisms", "slow_audit"]
+__all__ = ["DIGITS", "PairAudit", "decimal", "mechanisms", "slow_audit"]
 
 DIGITS = 800
 
@@ -21,7 +21,7 @@ def decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / value.denominator
 
 
-class Slow:
+class PairAudit:
     """The audit of one pair of laws by the definitions.
 
     Args:
@@ -40,7 +40,7 @@ class Slow:
         with localcontext() as context:
             context.prec = DIGITS
             growth = decimal(epsilon).exp()
-            for a, b in zip(map(Fraction, p), map(Fraction, q), strict=True):
+            for a, b in zip(p, q, strict=True):
                 # At ε = 0 the difference is exact, so that equal masses have no excess.
                 difference = decimal(a) - growth * decimal(b) if epsilon else decimal(a - b)
                 excesses.append(difference)
@@ -52,8 +52,13 @@ class Slow:
         self.ratio = None if None in ratios else max(r for r in ratios if r is not None)
 
 
-def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -> list[Slow]:
-    """Audit noise on a group at the ε of every shift, in the order of the shifts."""
+def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -> list[PairAudit]:
+    """Audit noise on a group, one pair of laws for every shift.
+
+    Args:
+        noise: The noise.
+        budgets: shift -> its ε. The audits have the same order.
+    """
     sizes = noise.question.sizes
     masses = noise.exact_pmf
     points = list(product(*map(range, sizes)))
@@ -64,7 +69,7 @@ def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -
         for point in points:
             shifted = tuple((a + b) % s for a, b, s in zip(point, shift, sizes, strict=True))
             shifted_masses.append(masses[index_by_point[shifted]])
-        audits.append(Slow(masses, shifted_masses, epsilon))
+        audits.append(PairAudit(masses, shifted_masses, epsilon))
     return audits
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audit_truth import Slow, mechanisms
+from audit_truth import PairAudit, mechanisms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,7 +83,7 @@ def test_the_audit_of_channels_agrees_with_the_definitions(
     found = audit(Channel.from_pairs(rows, pairs, directed=directed), epsilon)
     exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
     ordered = pairs if directed else sorted([*pairs, *((j, i) for i, j in pairs)])
-    slow = [Slow(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
+    slow = [PairAudit(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
     assert [pair.label for pair in found.pairs] == ordered
     assert [pair.pdp_delta for pair in found.pairs] == [one.pdp for one in slow]
     assert [pair.ratio for pair in found.pairs] == [one.ratio for one in slow]

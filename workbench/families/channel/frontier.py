@@ -1,11 +1,13 @@
 """Plan the frontier of finite channels: the smallest loss for many ε (and δ, if the notion has it),
 beside published mechanisms.
 
-The table explains the column `curve` of the result.
+The table explains the column `curve` of the result, and names the series of `SERIES` in plots.
 
-curve       meaning of a row
-point       the channel of smallest loss, certified unless certification is turned off
-baseline    a published mechanism at the budget, with its smallest private parameter; audited
+curve       meaning of a row                                                     series
+point       the channel of smallest loss, certified unless certification is      "channel"
+            turned off
+baseline    a published mechanism at the budget, with its smallest private       its name
+            parameter; audited
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import list_notion_requests, make_notion_plan
 from workbench.pipeline.requirements import list_ratio_notions
 
-_DASH_DOT_DOT_DOT = (0, (5, 1, 1, 1, 1, 1))
+_DASH_DOT_DOT = (0, (5, 1, 1, 1, 1, 1))
 
 # The colour and the line of every series of a plot.
 SERIES = {
@@ -28,7 +30,7 @@ SERIES = {
     "clamped geometric": Series("clamped geometric", colour=7, dash="-", width=3.0),
     "randomized response": Series("randomized response", colour=5, dash="--"),
     "clamped truncated geometric": Series(
-        "clamped truncated geometric", colour=4, dash=_DASH_DOT_DOT_DOT
+        "clamped truncated geometric", colour=4, dash=_DASH_DOT_DOT
     ),
     "clamped discrete Gaussian": Series("clamped discrete Gaussian", colour=1, dash="--"),
     "clamped staircase": Series("clamped staircase", colour=0, dash=":"),
@@ -51,6 +53,6 @@ def plan_channel_frontier(question: Any, values: Values) -> Plan:
     """
     points = list(list_notion_requests(FAMILY, question, values))
     plan = make_notion_plan(points, "channel", SERIES, list_ratio_notions(), title="Best channel, ")
-    # Every note on a neighbour relation of several parts is printed once.
-    separations = dict.fromkeys(request.question.separation for _, request in points)
-    return replace(plan, sentences=tuple(note for note in separations if note))
+    # A neighbour relation that falls into separate parts has a note. Each note is printed once.
+    notes = dict.fromkeys(request.question.separation for _, request in points)
+    return replace(plan, sentences=tuple(note for note in notes if note))

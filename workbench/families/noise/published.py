@@ -1,13 +1,17 @@
 """List published noise for comparison, with the smallest parameter that is private at the budget.
 
-`PUBLISHED` is the table that the rest of the package reads. A law on the reals is added as a line
-of `_REAL_LAWS` with a function that fits its parameter, a law on the integers in
-`workbench.pipeline.integer_laws`. `list_curves` has the laws for plots.
+`PUBLISHED` is the table that the rest of the package reads. A law on the reals is added to
+`_REAL_LAWS`, and its density to `list_curves` if plots are to show it. A law on the integers is
+added in `workbench.pipeline.integer_laws`.
 
 On the integers the laws are proven private (`workbench.pipeline.integer_laws`) and their losses
 are exact. On the reals this is so for the staircase. For the other laws on the reals the loss is a
 closed form in floating point. If the budget is (ε, δ), the condition in the table is proven for the
 parameter in ball arithmetic. For several runs the numbers are for comparison only.
+
+A notion of several bounds, such as zCDP, GDP or a curve, implies more than one convex bound for two
+neighbouring laws. All other notions, such as DP, imply one bound on their ratio P/Q. Under a notion
+of several bounds only Gaussian noise is listed.
 
 Notation. x is the noise and Δ the sensitivity. δ(ε) is the smallest δ at which the noise is
 (ε, δ)-private. b, A, σ and w are the parameters of the laws.
@@ -64,7 +68,7 @@ REPEATED_NOISE_NAMES = ("geometric", "discrete Gaussian")
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
 _MIN_SIGMA = 1e-3  # No budget allows this σ: 1/2σ² is above the largest ε.
 _SIGMA_HALVINGS = 62  # The interval of the logarithm of σ is halved this many times.
-_MAX_LAW_VALUES = 1 << 22  # Laws with more values are not plotted.
+_MAX_PLOTTED_REACH = 1 << 22  # Laws that reach beyond this noise value are not plotted.
 _BALL_BITS = 160  # Conditions are proven in balls of this precision.
 _CURVE_CELLS = 1200  # Densities on the reals are plotted as their means on this many cells.
 _PLOTTED_PRIVACY_LOSS = 45  # Tails of laws on the integers are plotted until they fall by e^-45.
@@ -85,6 +89,24 @@ class _Fit:
     symbol: str
     parameter: float
     is_proven: bool
+
+
+@dataclass(frozen=True)
+class _RealLaw:
+    """A published law on the reals with one parameter.
+
+    Attributes:
+        name: the name in reports.
+        source: the publication.
+        fit: maps (ε, δ, loss name) to the fit for Δ = 1. Raises NotApplicable.
+        find_deviation: maps a claim of a notion of several bounds to σ for Δ = 1, or to None if σ
+            is not known. None: the law is not normal, and no parameter is known.
+    """
+
+    name: str
+    source: str
+    fit: Callable[[Fraction, Fraction, str], _Fit]
+    find_deviation: Callable[[Claim], float | None] | None = None
 
 
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
@@ -116,22 +138,18 @@ def _is_on_reals(request: NoiseRequest) -> bool:
     return request.loss_name in line_noise.POWERS
 
 
-def _compute_real_reference(
-    fit_law: Callable[[Fraction, Fraction, str], _Fit], request: NoiseRequest
-) -> Reference:
-    """Compute the loss of a law on the reals.
+def _compute_real_reference(law: _RealLaw, request: NoiseRequest) -> Reference:
+    """Compute the loss of a law on the reals for the sensitivity of a request.
 
-    Args:
-        fit_law: maps (ε, δ, loss name) to the fit for Δ = 1.
-        request: the request, to whose sensitivity the fit is scaled.
+    Raises NotApplicable.
     """
     sensitivity = float(request.question.sensitivity)
     name = request.loss_name
     delta = request.claim.delta
     if request.has_several_bounds:
         sigma = None
-        if fit_law is _fit_gaussian:
-            sigma = _find_gaussian_deviation(request.audited_claim)
+        if law.find_deviation is not None:
+            sigma = law.find_deviation(request.audited_claim)
         if sigma is None:
             notion = request.claim.notion.name
             raise NotApplicable(f"its parameter is not known for the notion {notion}")
@@ -140,7 +158,7 @@ def _compute_real_reference(
     else:
         if delta == 1:
             raise NotApplicable("at delta = 1 the answer itself may be published")
-        fit = fit_law(request.claim.epsilon or ZERO, delta, name)
+        fit = law.fit(request.claim.epsilon or ZERO, delta, name)
         # The conditions are proven for DP, which is the notion itself, or pure DP at δ = 0.
         is_proven = fit.is_proven and (is_hockey_stick(request.claim.notion) or not delta)
     loss = fit.loss * sensitivity ** line_noise.POWERS[name]
@@ -171,7 +189,10 @@ def _compute_staircase_reference(request: NoiseRequest) -> Reference:
 
 
 def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
-    """Fit Laplace noise of scale b. Without δ the scale 1/ε is exact."""
+    """Fit Laplace noise of scale b.
+
+    At δ = 0 noise with the exact scale 1/ε is private, so b, its float, is not rounded up.
+    """
     rounding = _PARAMETER_ROUNDING * bool(delta)
     scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + rounding)
     power = line_noise.POWERS[loss]
@@ -255,6 +276,8 @@ def _fit_uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
 def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     """List published laws by name, for plots beside a design.
 
+    On the reals these are the staircase, and for δ > 0 truncated Laplace and Gaussian noise.
+
     Args:
         request: the request for noise.
         edges: the edges of the cells of the design on the reals, or its noise values. Shape (n,).
@@ -273,14 +296,15 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     fine_edges = np.linspace(edges[0], edges[-1], _CURVE_CELLS + 1)
     distances = np.abs(fine_edges[1:] + fine_edges[:-1]) / 2
     gamma = best_gamma(epsilon, request.loss_name)
-    b = math.exp(-epsilon)
-    peak = (1 - b) / (2 * sensitivity * (gamma + b * (1 - gamma)))
-    staircase = peak * b ** np.ceil(distances / sensitivity - gamma)
+    fall = math.exp(-epsilon)  # The factor from one step to the next.
+    staircase_peak = (1 - fall) / (2 * sensitivity * (gamma + fall * (1 - gamma)))
+    staircase = staircase_peak * fall ** np.ceil(distances / sensitivity - gamma)
     densities = {"staircase (pure)": (fine_edges, staircase)}
     if delta:
         end = line_noise.truncated_laplace_support(epsilon, delta) * sensitivity
-        peak = epsilon / (2 * sensitivity * -math.expm1(-epsilon * end / sensitivity))
-        laplace = np.where(distances <= end, peak * np.exp(-epsilon * distances / sensitivity), 0.0)
+        laplace_peak = epsilon / (2 * sensitivity * -math.expm1(-epsilon * end / sensitivity))
+        laplace = laplace_peak * np.exp(-epsilon * distances / sensitivity)
+        laplace[distances > end] = 0.0
         densities["truncated Laplace"] = (fine_edges, laplace)
         sigma = compute_gaussian_sigma(epsilon, delta) * sensitivity
         normal = np.exp(-((distances / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
@@ -297,7 +321,7 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
         with suppress(NotApplicable):
             law = _fit_integer_law(name, request)[0].law
             reach = _find_reach(law)
-            if reach <= _MAX_LAW_VALUES:
+            if reach <= _MAX_PLOTTED_REACH:
                 laws[name] = np.arange(-reach, reach + 1.0), compute_masses(law, -reach, reach)
     return laws
 
@@ -457,30 +481,31 @@ def compute_gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -
     return sigma
 
 
+def _publish_real_law(law: _RealLaw) -> Published:
+    """Return the entry of a law on the reals."""
+    return Published(
+        law.name,
+        law.source,
+        partial(_compute_real_reference, law),
+        _is_on_reals,
+        any_budget=law.find_deviation is not None,
+    )
+
+
+_LAPLACE = _RealLaw("Laplace", "Dwork et al. 2006", _fit_laplace)
 _REAL_LAWS = (
-    ("truncated Laplace", "Geng et al. 2020", _fit_truncated_laplace),
-    ("Gaussian", "Balle and Wang 2018", _fit_gaussian),
-    ("uniform", "Geng et al. 2019", _fit_uniform),
+    _RealLaw("truncated Laplace", "Geng et al. 2020", _fit_truncated_laplace),
+    _RealLaw("Gaussian", "Balle and Wang 2018", _fit_gaussian, _find_gaussian_deviation),
+    _RealLaw("uniform", "Geng et al. 2019", _fit_uniform),
 )
 _INTEGER_LAWS = {**LAW_SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}
 
 PUBLISHED = (
-    Published(
-        "Laplace", "Dwork et al. 2006", partial(_compute_real_reference, _fit_laplace), _is_on_reals
-    ),
+    _publish_real_law(_LAPLACE),
     Published(
         "staircase (pure)", "Geng and Viswanath 2014", _compute_staircase_reference, _is_on_reals
     ),
-    *(
-        Published(
-            name,
-            source,
-            partial(_compute_real_reference, fit_law),
-            _is_on_reals,
-            any_budget=fit_law is _fit_gaussian,
-        )
-        for name, source, fit_law in _REAL_LAWS
-    ),
+    *map(_publish_real_law, _REAL_LAWS),
     *(
         Published(
             name,

@@ -17,7 +17,7 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import provably_satisfies_claim
 from workbench.privacy.repair import mix_line_noise
 
-_SHARE_BITS = 48  # The smallest share of private noise that is tried is 2^-48.
+_MAX_SHARE_EXPONENT = 48  # The smallest share of private noise that is tried is 2^-48.
 _MASS_BITS = 96  # Masses of a law whose tails are listed are rounded to this many bits.
 _NEGLIGIBLE_TAIL = 1e-27  # A tail is listed until this share of its mass is left.
 
@@ -46,7 +46,10 @@ def repair_line_noise(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> L
         return _is_proven_private(candidate, claim_bounds)
 
     private_law = claim_bounds.make_private_law(mechanism.reach)
-    return mix_line_noise(_list_tails(mechanism), private_law, is_accepted, _SHARE_BITS)[0]
+    listed_noise = _list_tails(mechanism)
+    return mix_line_noise(listed_noise, private_law, is_accepted, max_exponent=_MAX_SHARE_EXPONENT)[
+        0
+    ]
 
 
 def _is_proven_private(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> bool:
@@ -65,7 +68,7 @@ def _list_shifts(mechanism: LineNoise) -> Iterator[int]:
 
     Shifts to one side suffice for a symmetric law, as the others compare the same masses.
     """
-    law = mechanism.cells
+    law = mechanism.cells  # An atom at 0 is not part of it. It keeps the law symmetric.
     is_symmetric = law.first == -law.last and law.weights == law.weights[::-1]
     for distance in range(mechanism.reach, 0, -1):
         yield distance
@@ -75,6 +78,7 @@ def _list_shifts(mechanism: LineNoise) -> Iterator[int]:
 
 def _list_tails(mechanism: LineNoise) -> LineNoise:
     """Return the mechanism with its tails listed as masses, up to where they are negligible."""
+    # `with_noise` makes a mechanism without an atom, so the mass of an atom must be in the law.
     law = mechanism.noise
     if not law.ratio:
         return mechanism
