@@ -30,8 +30,8 @@ TITLE = "Goals for the speed of the workbench (CPU seconds)"
 
 REFERENCE = (sys.executable, "-c", "import numpy, highspy")
 PROJECT = Path(__file__).parents[1]
-COMPILING = (sys.executable, "-m", "compileall", "-q", "workbench", "models", "solvers")
-COUNT = "--max-shift 1 --loss squared"
+COMPILE_COMMAND = (sys.executable, "-m", "compileall", "-q", "workbench", "models", "solvers")
+COUNT_OPTIONS = "--max-shift 1 --loss squared"
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Goal:
 
     Attributes:
         work: what the command does.
-        before: its cost when the goal was set.
-        goal: the goal.
+        before: what it took when the goal was set, in CPU seconds if no unit is given.
+        goal: the goal, in CPU seconds if no unit is given.
         command: the arguments of Python, or a command that starts with make.
         limit: CPU seconds after which a process of the command is stopped.
         is_long: whether it is only measured with --full.
@@ -91,14 +91,14 @@ GOALS = (
         "channel under zCDP, 0..50",
         "did not finish in 185",
         "20",
-        f"-m workbench design channel --answers 0..50 {COUNT} --notion zcdp --rho 0.5",
+        f"-m workbench design channel --answers 0..50 {COUNT_OPTIONS} --notion zcdp --rho 0.5",
         limit=200,
     ),
     Goal(
         "channel under GDP, 0..10, mu = 1",
         "5.1",
         "2",
-        f"-m workbench design channel --answers 0..10 {COUNT} --notion gdp --mu 1",
+        f"-m workbench design channel --answers 0..10 {COUNT_OPTIONS} --notion gdp --mu 1",
     ),
     Goal(
         "frontier noise on the reals, zCDP, rho = 0.5",
@@ -116,7 +116,7 @@ def run_goals_benchmark(full: bool = False) -> Iterator[pd.DataFrame]:
     Args:
         full: whether commands of minutes are measured as well.
     """
-    _run_process(COMPILING, GOALS[0].limit)
+    _run_process(COMPILE_COMMAND, GOALS[0].limit)
     rows = []
     for goal in GOALS:
         measured = "only with --full"
@@ -128,8 +128,9 @@ def run_goals_benchmark(full: bool = False) -> Iterator[pd.DataFrame]:
             ratio = seconds / reference_seconds
         rows.append((goal.work, goal.before, goal.goal, measured, ratio))
         yield _make_table(rows)
-    count = len(_list_required_packages("dp-workbench", frozenset({"learning"})))
-    rows.append(("packages of make install", "170", "about 50", f"{count}", float("nan")))
+    # `make install` installs the extra "learning".
+    package_count = len(_list_required_packages("dp-workbench", frozenset({"learning"})))
+    rows.append(("packages of make install", "170", "about 50", f"{package_count}", float("nan")))
     speeds = run_frontier_benchmark()["rows_a_second"]
     measured = f"{speeds.min():.0f} - {speeds.max():.0f}"
     rows.append(

@@ -5,8 +5,8 @@
 
     proven       exit code 0    every formula of the file is the optimum for every ε and δ that the
                                 file gives for it
-    false        1              a formula is not the optimum, or ε are missing that the file does
-                                not call open
+    false        1              a formula is not the optimum, or the regions leave out ε that the
+                                entry `open` does not list
     unreadable   2              there is no such file, or it is no file of a formula
     too large    2              a number, a program or a basis is beyond the limits below, or the
                                 check takes more than MAX_CPU_SECONDS
@@ -14,31 +14,38 @@
                                 nothing is decided
 
 Everything that a file shows is checked: the question in words, the variable, the open intervals,
-and of every piece its interval, its polynomials, its breakpoint and its formula as text. Exit code
-1 is given for a false file alone.
+and of every piece its interval, its polynomials, its breakpoint and its formula as text. Only a
+false file gives exit code 1.
 
-What is decided. Let x = e^(ε/q), where every budget is a multiple of ε/q. A question is one of
-these linear programs. The line of its name lists the columns. The rows follow in this order.
+What is decided. Let x = e^(ε/q), where every budget is a multiple of ε/q. A file divides the values
+of x into regions, in each of which the same bases are optimal. A question is one of these linear
+programs. The line of its name lists the columns. The rows follow in this order.
 
     modulo: f(η), y_μ(η), the probability of noise η and its excess for the difference μ
         minimise  Σ ρ(η) f(η) for the losses ρ, or the largest expected loss z of an answer
         Σ f = 1
+        if z is minimised: Σ_η ρ(a, η) f(η) - z <= 0 for every answer a
         for every difference μ in increasing order, with the budget wε:
             f(η) - x^(qw) f(η + μ) - y_μ(η) <= 0 for all η, and Σ_η y_μ(η) <= δ
     channel: M(i,o), s(i,j,o), the probability of output o for input i and its excess against j
         minimise  Σ p_i ℓ(i,o) M(i,o) for the prior p and the losses ℓ, or the largest expected
                   loss z of an input
-        Σ_o M(i,o) = 1
-        for both orders of neighbours i, j at distance d:
+        Σ_o M(i,o) = 1, and the constraints that are equations
+        for every distance d in increasing order, for both orders of neighbours i, j at d:
             M(i,o) - x^(qd) M(j,o) - s(i,j,o) <= 0 for all o, and Σ_o s(i,j,o) <= δ
-        if δ = 0 and all inputs are neighbours, columns t(o) replace s: t(o) <= M(i,o) <= x t(o)
+        if δ = 0, all inputs are neighbours and the notion is not metric, columns t(o) replace s:
+            t(o) <= M(i,o) for all i, o, and then M(i,o) <= x t(o) for all i, o
+        the other constraints that the question names
+        if z is minimised: Σ_o ℓ(i,o) M(i,o) - z <= 0 for every input i
     labels: as channel (method lp)
     quantizer: the laws at both ends of every piece, see `build_quantizer_program`
 
-The column z comes first. All other columns are in [0, 1]. If δ = 0, the columns y, s and the rows
-Σ y <= δ, Σ s <= δ are left out. Columns and rows are ordered by output, then by input. Constraints
-that the question names follow Σ M = 1 if they are equations, and the privacy rows otherwise. If a
-region has no mechanism, its program minimises the sum of violations, which must be positive.
+The column z comes first. All other columns are in [0, 1]; those of the quantizer have no upper end.
+If δ = 0, the columns y, s and the rows Σ y <= δ, Σ s <= δ are left out. Columns and rows are
+ordered by output, then by input. Only the rows of three constraints are ordered by input, then by
+output: symmetric, row-monotone and column-monotone. The last two state first where masses rise,
+then where they fall. If a region has no mechanism, its program minimises the sum of violations,
+which must be positive.
 
 A basis names the side at which each column and row is held ("-" lower, "+" upper, "0" basic). Its
 equations are solved over the rational functions of x. It is optimal if its point is within all
@@ -76,7 +83,9 @@ VERSION = 1
 SHOWN_ENTRIES = ("what", "variable", "pieces", "open")
 ENTRIES = (*SHOWN_ENTRIES, "format", "version", "question", "epsilon", "delta", "regions")
 MAX_BASIS_SIZE = 100  # A basis with more equations is refused; it would take too many seconds.
-MAX_PRIOR_DENOMINATOR = 10**6  # A prior of labels with a larger denominator is not decided.
+# A prior of labels with a larger denominator is not decided. The workbench converts the floats of a
+# prior to simple rationals only up to this denominator, and keeps all others as they are.
+MAX_PRIOR_DENOMINATOR = 10**6
 MAX_FILE_BYTES = 16 << 20  # A larger file is refused as too large.
 MAX_CPU_SECONDS = 8  # A check is stopped after this CPU time.
 MAX_MEMORY_BYTES = 2 << 30  # The process may use this much memory.
@@ -416,6 +425,7 @@ class Program:
         entry_count: number of columns and entries of rows until now, for the limit.
         costs: one rational for each column.
         upper: the upper end of each column. None for no end.
+        knot_count: number of knots of a quantizer. None for other families.
         rows: each is ({column: polynomial in x}, lower side, upper side). A side is (constant,
             slope in δ), or None. For example, x z_0 - z_1 <= δ is ({0: [0, 1], 1: [-1]}, None,
             (0, 1)).
@@ -434,6 +444,7 @@ class Program:
         self.entry_count = 0
         self.costs = []
         self.upper = []
+        self.knot_count = None
         self.rows = []
         self.vertices = {}
 
@@ -658,7 +669,9 @@ def read_modulo_levels(options, sizes):
     """Read the differences of noise and their budgets: {difference: multiple of ε}.
 
     Args:
-        options: options of the question.
+        options: options of the question. Its entry "epsilon" is a text shift=multiple of ε for the
+            shifts whose budget is not ε, such as "1=1,2=3/2" for one factor and "1,0=1;0,1=2" for
+            two.
         sizes: orders of the factors of the group.
     """
 
@@ -732,6 +745,7 @@ def build_modulo_program(options, delta, is_relaxed):
             "too large",
         )
         errors = [[squared_error(answer, noise, sizes) for noise in values] for answer in values]
+        # z is at most the sum of all errors of an answer, as every probability is at most 1.
         worst = program.add_columns([Fraction(1)], Fraction(max(map(sum, errors))))
         costs = [Fraction(0)] * order
     else:
@@ -1094,14 +1108,15 @@ def build_quantizer_program(options, delta, is_relaxed):
     The probability of output i at the point e is s_e(i) + low(i), where low(i) is at most its
     smallest probability at any point. In units of c the program is
 
-        minimise  Σ_e Σ_i (∫ |u - B_i|^p h_e(u) du / 2) (s_e(i) + low(i))
+        minimise  Σ_e Σ_i (∫ ℓ(u - B_i) h_e(u) du / 2) (s_e(i) + low(i))
         Σ_i (s_e(i) + low(i)) = 1,  Σ_i B_i (s_e(i) + low(i)) = u_e      for every point e
         s_e(i) <= (x - 1) low(i)                                         for every e and i
         s_e(i), low(i) >= 0
 
     Every piece [a, b] between two knots has two points e, at u_e = a and at u_e = b. The affine
-    function h_e is 1 at its point and 0 at the other point of the piece. B_i are the outputs, and p
-    is 1 for the absolute and 2 for the squared error. Arguments: see `build_modulo_program`.
+    function h_e is 1 at its point and 0 at the other point of the piece. B_i are the outputs. The
+    loss is ℓ(r) = λ |c r| + (1 - λ) (c r)², with the share λ = 1 for the absolute and λ = 0 for the
+    squared error. Arguments: see `build_modulo_program`.
     """
     require_known_options(options, {"bins", "c", "loss", "knots", "notion"}, ("dp", "pure"))
     ensure(not delta, "This checker does not know quantizers with delta > 0.", "unknown")
@@ -1553,7 +1568,8 @@ def prove_region(program, entry, delta, low, high):
     """Return the proven formulas of a region by rising δ, [(value, start, end)].
 
     The value is None if there is no mechanism. The module's docstring describes the proof. The
-    first basis of a region is optimal at the lower end of δ; each other basis has one formula.
+    first basis proves optimality at the lower end of δ, and is not used if δ is fixed. Each other
+    basis proves one formula.
 
     Args:
         program: a finished `Program`. Where the file says that there is no mechanism, it minimises
@@ -1892,7 +1908,7 @@ def check_piece(data, low, high, value, start, end, steps):
         """Refuse the file unless the shown entry agrees with the proof."""
         ensure(condition, f"What a piece shows as {name} is not what is proven.", "false")
 
-    require(isinstance(data, dict), "itself")
+    ensure(isinstance(data, dict), "A piece must be a JSON object.", "false")
     names = {"epsilon", "delta", "formula", "proven"}
     if value is not None:
         names |= {"numerator", "denominator"}

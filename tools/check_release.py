@@ -32,11 +32,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
-# Packages of the wheel. workbench/models and workbench/solvers link to the first two.
-PACKAGES = ("solvers", "models", "workbench")
+# Folders with code. The wheel has `workbench` alone, whose links models and solvers lead to the
+# first two.
+CODE_FOLDERS = ("solvers", "models", "workbench")
 # Names that research projects often use beside their scripts.
 USER_MODULES = ("models", "solvers", "models.py", "solvers.py")
 OTHER_FOLDERS = ("tests", "tools", "bench", "examples", "docs")  # The sdist has these as well.
+# Files of the top folder that the sdist contains.
 FILES = (
     "CHANGELOG.md",
     "CITATION.cff",
@@ -46,6 +48,7 @@ FILES = (
     "README.md",
     "Dockerfile",
 )
+# Fast tests that run from the unpacked sdist.
 TESTS = (
     "tests/workbench/test_layers.py",
     "tests/workbench/privacy/test_audit.py",
@@ -116,13 +119,13 @@ COMMANDS = (
 )
 
 
-def run_step(*command: object, cwd: Path, code: int = 0, expected_text: str = "") -> str:
+def run_step(*command: object, cwd: Path, exit_code: int = 0, expected_text: str = "") -> str:
     """Run a command, and exit if its exit code or its output is wrong.
 
     Args:
         command: the program and its arguments.
         cwd: the folder in which it runs.
-        code: the expected exit code.
+        exit_code: the expected exit code.
         expected_text: a text that the output must contain; line breaks count as blanks.
 
     Returns:
@@ -137,10 +140,10 @@ def run_step(*command: object, cwd: Path, code: int = 0, expected_text: str = ""
     line = " ".join([Path(arguments[0]).name, *arguments[1:]])
     print(f"  {line[:110]}  ({seconds:.1f} s)", flush=True)
     output = " ".join((process.stdout + process.stderr).split())
-    if process.returncode != code or expected_text not in output:
+    if process.returncode != exit_code or expected_text not in output:
         print(process.stdout[-4000:], process.stderr[-4000:], sep="\n")
         sys.exit(
-            f"exit code must be {code}, and the output must contain {expected_text!r}. "
+            f"exit code must be {exit_code}, and the output must contain {expected_text!r}. "
             f"Got exit code {process.returncode}."
         )
     return process.stdout
@@ -155,13 +158,13 @@ def find_newer_python() -> str | None:
     A Python is looked for on the PATH and in the folder of pyenv.
     """
     # A Python without the module venv cannot create an environment.
-    code = "import sys, venv; print(sys.version_info[:2])"
+    script = "import sys, venv; print(sys.version_info[:2])"
     for version in NEWER_PYTHONS:
         program = shutil.which(f"python{version}")
         candidates = [Path(program)] if program else []
         candidates += sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
         for candidate in candidates:
-            process = subprocess.run([str(candidate), "-c", code], capture_output=True, text=True)
+            process = subprocess.run([str(candidate), "-c", script], capture_output=True, text=True)
             if process.stdout.strip() == str(tuple(map(int, version.split(".")))):
                 return str(candidate)
     return None
@@ -219,7 +222,7 @@ def copy_sources(source: Path) -> set[str]:
     ignored = shutil.ignore_patterns(
         "__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build"
     )
-    for name in (*PACKAGES, *OTHER_FOLDERS):
+    for name in (*CODE_FOLDERS, *OTHER_FOLDERS):
         shutil.copytree(ROOT / name, source / name, ignore=ignored, symlinks=True)
     for name in (*FILES, "pyproject.toml", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
@@ -272,7 +275,7 @@ def run_commands(programs: Path, folder: Path, commands: Sequence[Command] = COM
             programs / "workbench",
             *command.arguments.split(),
             cwd=folder,
-            code=command.exit_code,
+            exit_code=command.exit_code,
             expected_text=command.expected_text,
         )
 
@@ -290,8 +293,8 @@ def check_wheel(work: Path, wheel: Path) -> Path:
     programs = create_environment(work / "user", "--constraint", PINS, wheel)
     user_folder = work / "empty"
     make_hostile_folder(user_folder)
-    code = "import workbench; print(workbench.__file__)"
-    location = run_step(programs / "python", "-c", code, cwd=user_folder)
+    script = "import workbench; print(workbench.__file__)"
+    location = run_step(programs / "python", "-c", script, cwd=user_folder)
     if str(work / "user") not in location:
         sys.exit(f"the workbench was imported from {location}")
     run_commands(programs, user_folder)

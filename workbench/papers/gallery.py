@@ -5,7 +5,8 @@ the same sections, which are assembled from the files that a reproduction writes
 (results/<paper>/<artifact>.json, errata.json). The HTML page contains the pictures as SVG, which
 grow on a click, and the data as tables that can be saved. Markdown links to the files.
 
-A section is a dictionary with a title and parts, and a paper has "level" 1. For example:
+A section is a dictionary with a title and parts. The section of a paper also has "level": 1 and an
+"id", and begins a chapter (## in Markdown). For example:
 
     {"title": "Fig. 2", "parts": [
         {"kind": "image", "title": "Fig. 2", "svg": "<svg ...", "file": "dql/fig2.png"},
@@ -83,11 +84,12 @@ def write_gallery(results: Path) -> Path:
 def summarise_agreement(records: Sequence[Row]) -> str:
     """Return how many printed numbers agree and differ.
 
-    Numbers whose agreement is no evidence (`apart`) are counted separately, after the others.
+    Numbers whose agreement is no evidence have a reason in "apart", such as "beside those of a
+    stand-in fitted to them". They are counted separately, after the others.
 
     Args:
         records: The comparisons as records (`Comparison.to_record`). Only "verdict" and "apart" are
-            used.
+            used. "apart" may be missing.
 
     Returns:
         A text without a full stop, such as "9 of 10 printed numbers agree, 1 differ because of an
@@ -107,6 +109,7 @@ def _count_verdicts(quantity: str, verdicts: Sequence[str]) -> str:
     agreeing = verdicts.count("agrees")
     errata = verdicts.count("differs: erratum")
     unexplained = verdicts.count("differs: not explained")
+    # All others are unexpected: "DIFFERS", and "agrees, although it is said to differ".
     counts = {
         "differ because of an erratum": errata,
         "differ and are not explained": unexplained,

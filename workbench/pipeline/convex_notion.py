@@ -7,7 +7,8 @@ finitely many bounds, each of them by tangents:
    notion names (`Notion.initial_requirements`).
 2. The program is solved. For each bound of the list that its solution violates, a tangent is added
    as a linear constraint: at the solution, or where the segment from a point within all bounds to
-   the solution leaves the bound. `Notion.find_cuts` returns further violated bounds for the list.
+   the solution leaves the bound. `Notion.find_cuts` returns further bounds that the solution
+   violates (no linear inequalities), for the list.
 3. Step 2 is repeated until loss and bound are close, no tangent is new, or no excess is larger than
    the repair can remove.
 
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
     from workbench.models.convex.interior import LevelRange
     from workbench.models.convex.tangent_program import Comparisons
 
-# A budget that allows randomized response at a larger ε, or only at a smaller one, is an error.
+# A budget that even randomized response at a larger ε satisfies is refused.
 _MAX_RESPONSE_EPSILON = 6.0
+# A budget that randomized response satisfies only at a smaller ε is refused.
 _MIN_RESPONSE_EPSILON = 1e-4
 # The smaller mass of randomized response, as an integer. The ratio is rounded to 40 bits.
 _RESPONSE_WEIGHT = 1 << 40
@@ -84,9 +86,11 @@ class ClaimedBounds:
         exponent = max((cone.exponent for cone in cones), default=ZERO)
         if exponent > MAX_POWER_EXPONENT:
             name = self.claim.notion.parameters[0]
+            # The exponent is proportional to this parameter.
+            max_parameter = nearest_float(self.values[name] * MAX_POWER_EXPONENT / exponent)
             rule = (
-                f"at most {nearest_float(self.values[name] * MAX_POWER_EXPONENT / exponent):.3g} "
-                "for a program, which cannot contain larger divergences"
+                f"at most {max_parameter:.3g} in a program, because the bounds of a larger one are "
+                "above the largest float"
             )
             must(name, rule, f"{nearest_float(self.values[name]):g}")
 
@@ -145,10 +149,11 @@ def find_implied_pure_epsilon(claim: Claim) -> float:
     implied_epsilon: float
     implied_epsilon, _ = bisect(is_too_large, start, high, max_steps=12)
     if implied_epsilon > _MAX_RESPONSE_EPSILON:
-        rule = f"missed by randomized response at epsilon = {_MAX_RESPONSE_EPSILON:g}"
+        rule = f"too small for randomized response at epsilon = {_MAX_RESPONSE_EPSILON:g}"
         must("the budget", rule, "a larger one")
     if implied_epsilon < _MIN_RESPONSE_EPSILON:
-        must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+        rule = f"large enough for randomized response at epsilon = {_MIN_RESPONSE_EPSILON:g}"
+        must("the budget", rule, "a smaller one")
     return implied_epsilon
 
 

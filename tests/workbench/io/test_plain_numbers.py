@@ -1,4 +1,4 @@
-"""Masks, NaN, units and texts are refused by every function that accepts numbers."""
+"""Masks, NaN, units and malformed texts are refused by every function that accepts numbers."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ BAD = {
     "time spans": np.array([1, 2], "timedelta64[s]"),
     "time span": [np.timedelta64(1, "s"), np.timedelta64(2, "s")],
     "dates": np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"),
-    "1_0": ["1_0", "2"],
-    "full width": ["\uff11", "2"],
+    "text with an underscore": ["1_0", "2"],
+    "text of a full-width digit": ["\uff11", "2"],
     "complex": [1j, 2],
     "object": [object(), 1],
 }
@@ -100,7 +100,7 @@ READERS = {
     "masses": Distribution,
     "masses in floats": Distribution.from_floats,
     "rows": lambda bad: Channel.from_rows([bad, bad]),
-    "loss of noise": lambda bad: NOISE.expected_loss([[0, 1], bad][1]),
+    "loss of noise": lambda bad: NOISE.expected_loss(bad),
     "loss of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected_loss([bad]),
     "answers": lambda bad: NOISE.publish(bad),
     "answers on the integers": lambda bad: INTEGERS.publish(bad),

@@ -34,7 +34,7 @@ MODULO_LOSSES = [0, 1, 4, 9, 16, 25, 36, 37, 36, 25, 16, 9, 4, 1]
 DesignInUnit = Callable[[Fraction], Design]
 
 
-def limits(options: dict[str, Any], factor: Fraction) -> dict[str, Any]:
+def scale_max_loss(options: dict[str, Any], factor: Fraction) -> dict[str, Any]:
     """Return the options with max_loss, if there is one, multiplied by a factor."""
     if "max_loss" not in options:
         return options
@@ -49,7 +49,11 @@ def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[Desig
         relation = {} if "neighbours" in options else {"max_shift": s}
         answers = [s * i for i in range(last + 1)]
         return wb.design(
-            "channel", answers=answers, loss=loss, **relation, **limits(options, s ** POWERS[loss])
+            "channel",
+            answers=answers,
+            loss=loss,
+            **relation,
+            **scale_max_loss(options, s ** POWERS[loss]),
         )
 
     return design_in_unit, 0 if "max_loss" in options else POWERS[loss]
@@ -58,7 +62,8 @@ def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[Desig
 def table(**options: Any) -> tuple[DesignInUnit, int]:
     def design_in_unit(s: Fraction) -> Design:
         loss = [[value * s for value in row] for row in TABLE]
-        return wb.design("channel", answers=range(5), max_shift=1, loss=loss, **limits(options, s))
+        limited = scale_max_loss(options, s)
+        return wb.design("channel", answers=range(5), max_shift=1, loss=loss, **limited)
 
     return design_in_unit, 0 if "max_loss" in options else 1
 
@@ -90,23 +95,22 @@ def labels(loss: str = "squared", **options: Any) -> tuple[DesignInUnit, int]:
 
 def clamped(loss: str = "squared", **options: Any) -> tuple[DesignInUnit, int]:
     def design_in_unit(s: Fraction) -> Design:
-        limited = limits(options, s ** POWERS[loss])
+        limited = scale_max_loss(options, s ** POWERS[loss])
         return wb.design("noise", on="integers", clamp=(0, 8), unit=s, loss=loss, **limited)
 
     return design_in_unit, 0 if "max_loss" in options else POWERS[loss]
 
 
-def own_noise(**options: Any) -> tuple[DesignInUnit, int]:
+def noise_with_listed_losses(**options: Any) -> tuple[DesignInUnit, int]:
     return lambda s: wb.design(
         "noise", on="integers", loss=[v * s for v in (0, 1, 4, 9, 11, 12)], **options
     ), 1
 
 
-def reals(loss: str, **options: Any) -> tuple[DesignInUnit, int]:
+def reals(loss: str, *, is_clamped: bool = False, **options: Any) -> tuple[DesignInUnit, int]:
     def design_in_unit(s: Fraction) -> Design:
-        clamp = {"clamp": (0, 5 * s)} if options.get("clamped") else {}
-        given = {name: value for name, value in options.items() if name != "clamped"}
-        return wb.design("noise", on="reals", sensitivity=s, loss=loss, **clamp, **given)
+        clamp = {"clamp": (0, 5 * s)} if is_clamped else {}
+        return wb.design("noise", on="reals", sensitivity=s, loss=loss, **clamp, **options)
 
     return design_in_unit, POWERS[loss]
 
@@ -114,7 +118,11 @@ def reals(loss: str, **options: Any) -> tuple[DesignInUnit, int]:
 def modulo(**options: Any) -> tuple[DesignInUnit, int]:
     def design_in_unit(s: Fraction) -> Design:
         return wb.design(
-            "modulo", n=13, max_shift=2, loss=[v * s for v in MODULO_LOSSES], **limits(options, s)
+            "modulo",
+            n=13,
+            max_shift=2,
+            loss=[v * s for v in MODULO_LOSSES],
+            **scale_max_loss(options, s),
         )
 
     return design_in_unit, 0 if "max_loss" in options else 1
@@ -163,10 +171,10 @@ CASES = {
     "noise, δ": clamped(epsilon=1, delta="0.01"),
     "noise, worst": clamped("absolute", epsilon=1, delta="0.01", prior="worst"),
     "noise, least ε": clamped("absolute", epsilon=3, delta="0.01", minimise="epsilon", max_loss=1),
-    "noise, own": own_noise(epsilon=1),
-    "noise, own, δ": own_noise(epsilon=1, delta="0.01"),
+    "noise, own": noise_with_listed_losses(epsilon=1),
+    "noise, own, δ": noise_with_listed_losses(epsilon=1, delta="0.01"),
     "reals": reals("squared", epsilon=1),
-    "reals, clamped": reals("absolute", clamped=True, epsilon=1),
+    "reals, clamped": reals("absolute", is_clamped=True, epsilon=1),
     "modulo": modulo(epsilon=1),
     "modulo, δ": modulo(epsilon=1, delta="0.01"),
     "modulo, pdp": modulo(epsilon=1, delta="0.05", notion="pdp"),
@@ -211,19 +219,43 @@ def test_answers_and_losses_in_another_unit_have_the_same_optimum(case: str) -> 
 
 WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
     "channel": lambda c: wb.design(
-        "channel", answers=range(5), max_shift=1, epsilon=1, delta="0.01", loss=added(TABLE, c)
+        "channel",
+        answers=range(5),
+        max_shift=1,
+        epsilon=1,
+        delta="0.01",
+        loss=add_constant(TABLE, c),
     ),
     "channel, zcdp": lambda c: wb.design(
-        "channel", answers=range(5), max_shift=1, notion="zcdp", rho="0.5", loss=added(TABLE, c)
+        "channel",
+        answers=range(5),
+        max_shift=1,
+        notion="zcdp",
+        rho="0.5",
+        loss=add_constant(TABLE, c),
     ),
     "channel, worst": lambda c: wb.design(
-        "channel", answers=range(5), max_shift=1, epsilon=1, prior="worst", loss=added(TABLE, c)
+        "channel",
+        answers=range(5),
+        max_shift=1,
+        epsilon=1,
+        prior="worst",
+        loss=add_constant(TABLE, c),
     ),
     "channel, blocks": lambda c: wb.design(
-        "channel", answers=range(5), max_shift=1, epsilon=1, method="block", loss=added(TABLE, c)
+        "channel",
+        answers=range(5),
+        max_shift=1,
+        epsilon=1,
+        method="block",
+        loss=add_constant(TABLE, c),
     ),
     "labels": lambda c: wb.design(
-        wb.Labels(range(5)), method="lp", neighbours="consecutive", epsilon=1, loss=added(TABLE, c)
+        wb.Labels(range(5)),
+        method="lp",
+        neighbours="consecutive",
+        epsilon=1,
+        loss=add_constant(TABLE, c),
     ),
     "noise": lambda c: wb.design(
         "noise", on="integers", epsilon=1, delta="0.01", loss=[v + c for v in (0, 1, 4, 9, 11, 12)]
@@ -243,7 +275,8 @@ WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
 }
 
 
-def added(rows: list[list[int]], constant: int) -> list[list[int]]:
+def add_constant(rows: list[list[int]], constant: int) -> list[list[int]]:
+    """Return rows of losses with a constant added to each loss."""
     return [[value + constant for value in row] for row in rows]
 
 
@@ -276,16 +309,22 @@ def test_a_far_answer_of_tiny_weight_does_not_spoil_the_scale() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"delta": "0.01"}, {"notion": "zcdp", "rho": "0.1", "epsilon": None}]
+    ("options", "method"),
+    [
+        ({"epsilon": 1}, "block"),
+        ({"epsilon": 1}, "program"),
+        ({"epsilon": 1, "delta": "0.01"}, "block"),
+        ({"epsilon": 1, "delta": "0.01"}, "program"),
+        # Blocks need a notion with one bound on ratios.
+        ({"notion": "zcdp", "rho": "0.1"}, "auto"),
+        ({"notion": "zcdp", "rho": "0.1"}, "program"),
+    ],
 )
-@pytest.mark.parametrize("method", ["block", "program"])
 def test_a_prior_of_one_mass_is_proven_without_a_program(
     options: dict[str, Any], method: str
 ) -> None:
-    if "rho" in options and method == "block":
-        method = "auto"  # Blocks need a notion with one bound on ratios.
     question = wb.FiniteQuery(range(11), max_shift=1, prior=[0, 0, 1] + [0] * 8)
-    design = wb.design(question, loss="squared", method=method, **{"epsilon": 1, **options})
+    design = wb.design(question, loss="squared", method=method, **options)
     assert (design.objective, design.bound, design.status, design.gap) == (0, 0, "optimal", 0)
     assert design.certificate is not None
 
@@ -309,11 +348,11 @@ def test_an_optimum_of_zero_is_proven_optimal() -> None:
 def test_a_status_is_judged_relative_to_the_loss() -> None:
     """A loss that is 1 % above the bound is not optimal, in any unit."""
     for unit in (1e-9, 1.0, 1e9):
-        scale = LossScale(Fraction(0), 2.0 * unit)
+        scale = LossScale(floor=Fraction(0), width=2.0 * unit)
         assert not scale.settles(1.01e-6 * unit, 1e-6 * unit)
         assert scale.settles(1.0000001e-6 * unit, 1e-6 * unit)
         assert scale.gap(1.01e-6 * unit, 1e-6 * unit) == pytest.approx(0.0099, rel=1e-2)
-    offset = LossScale(Fraction(10**6), 2.0)
+    offset = LossScale(floor=Fraction(10**6), width=2.0)
     assert not offset.settles(10**6 + 0.51, 10**6 + 0.5)
     assert offset.gap(10**6 + 0.5, 10**6 + 0.25) == pytest.approx(0.5)
 
@@ -367,8 +406,9 @@ def test_whether_other_mechanisms_are_optimal_does_not_depend_on_units(factor: F
 
 def test_a_loss_equal_to_the_loss_without_privacy_has_no_gap_from_rounding() -> None:
     """A difference in the last digit of a double is no gap. A larger difference is a gap."""
-    scale = LossScale(Fraction(1, 10), 0.2)
+    scale = LossScale(floor=Fraction(1, 10), width=0.2)
     assert scale.gap(0.1, math.nextafter(0.1, 0)) == 0
+    # The gap is relative to the loss above the floor, which is nearly 0 here.
     assert scale.gap(0.1, 0.1 - 1e-12) > 1
     question = wb.FiniteQuery("a,b,c", neighbours="consecutive", prior="worst")
     design = wb.design(question, loss=[[0, 1, 0.3], [0.1] * 3, [1, 0, 0.3]], epsilon=12)

@@ -49,7 +49,8 @@ def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
     assert "--nthreads 1" in script
 
 
-_STUB = """
+# A stand-in for dask_jobqueue that starts no jobs.
+_DASK_JOBQUEUE_STUB = """
 class SLURMCluster:
     scheduler_address = "tcp://nowhere:1"
     def __init__(self, **given): pass
@@ -59,17 +60,19 @@ class SLURMCluster:
 """
 
 
+# sbatch fails with the text `sbatch_error`. None: there is no sbatch.
 @pytest.mark.parametrize(
-    ("sbatch", "message"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")]
+    ("sbatch_error", "message"),
+    [(None, "sbatch is not on the PATH"), ("no partition", "no partition")],
 )
 def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
-    sbatch: str | None, message: str, tmp_path: Path
+    sbatch_error: str | None, message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "dask_jobqueue.py").write_text(_STUB)
+    (tmp_path / "dask_jobqueue.py").write_text(_DASK_JOBQUEUE_STUB)
     programs = tmp_path / "bin"
     programs.mkdir()
-    if sbatch is not None:
-        (programs / "sbatch").write_text(f"#!/bin/sh\necho {sbatch} >&2\nexit 1\n")
+    if sbatch_error is not None:
+        (programs / "sbatch").write_text(f"#!/bin/sh\necho {sbatch_error} >&2\nexit 1\n")
         (programs / "sbatch").chmod(0o755)
     completed = subprocess.run(
         [sys.executable, CLUSTERS / "slurm.py", "spec.toml"],
@@ -83,7 +86,7 @@ def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
     assert "Traceback" not in completed.stderr
 
 
-def test_the_job_of_everything_calls_a_target_that_exists() -> None:
+def test_the_sbatch_script_calls_a_make_target_that_exists() -> None:
     script = (CLUSTERS / "full.sbatch").read_text("utf-8")
     _check_bash_syntax(script)
     assert re.findall(r"^make ([a-z-]+)$", script, re.MULTILINE) == ["full"]

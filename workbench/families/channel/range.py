@@ -199,8 +199,13 @@ class _RangeSearch:
         # If the range is c times as wide, losses are c to this power times as large.
         self._power = 2 if self._loss.name == "squared" else 1
         self._deadline = Deadline(request.how.options.time_limit)
-        # Whether the time limit has ended a program.
-        self._is_stopped = False
+        # Whether the time limit has ended a program. Its channel may still be close to the bound.
+        self._has_stopped_program = False
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Return whether the time limit ended a program, or the search before it was close."""
+        return self._has_stopped_program or (self._deadline.has_passed and not self.is_close)
 
     @property
     def is_close(self) -> bool:
@@ -283,14 +288,15 @@ class _RangeSearch:
         Raises:
             WorkbenchError: there is no channel.
         """
-        least_loss: Fraction | None = None
-        bound = ZERO
+        request_loss: Fraction | None = None  # The smallest loss of this request so far.
+        request_bound = ZERO
         for count in list_cell_counts(request):
             cells = self.question.with_cells(count)
             if self.best is not None:
-                max_seconds = max(_MAX_PROGRAM_SECONDS, self._deadline.remaining_seconds or 0.0)
                 if self._deadline.has_passed:
                     break
+                # A program may use all of the remaining time.
+                max_seconds = max(_MAX_PROGRAM_SECONDS, self._deadline.remaining_seconds or 0.0)
                 if not is_quick(request, cells, self._list_outputs(cells), max_seconds):
                     break
             try:
@@ -300,15 +306,15 @@ class _RangeSearch:
                     raise
                 if self.best is None and not isinstance(error, NotProven):
                     raise
-                self._is_stopped = self._is_stopped or self._deadline.has_passed
+                self._has_stopped_program = self._has_stopped_program or self._deadline.has_passed
                 break
-            least_loss = loss if least_loss is None else min(least_loss, loss)
-            bound = max(bound, grid_bound)
-            self._raise_bound(bound, len(cells.points), request.claim.delta or ZERO)
+            request_loss = loss if request_loss is None else min(request_loss, loss)
+            request_bound = max(request_bound, grid_bound)
+            self._raise_bound(request_bound, len(cells.points), request.claim.delta or ZERO)
             if self.request.how.progress is not None and self.best is not None:
                 numbers = f"loss {float(self.best.loss):.9g}, bound {float(self.bound):.9g}"
                 self.request.how.progress(f"{count} cells: {numbers}")
-            if self.is_close or least_loss - bound <= _TARGET_GAP * least_loss:
+            if self.is_close or request_loss - request_bound <= _TARGET_GAP * request_loss:
                 break
 
     def _try_grid(self, request: ChannelRequest, cells: RangeQuery) -> tuple[Fraction, Fraction]:
@@ -365,7 +371,7 @@ class _RangeSearch:
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
-            self._is_stopped = self._is_stopped or self._deadline.has_passed
+            self._has_stopped_program = self._has_stopped_program or self._deadline.has_passed
             unproven_design: Design = error.design
             return unproven_design
 
@@ -477,7 +483,7 @@ class _RangeSearch:
             route=route,
             scale=LossScale(width=float(constant_loss)),
         )
-        if self._is_stopped or (self._deadline.has_passed and not self.is_close):
+        if self.was_cut_short:
             raise NotProven(
                 f"The time limit was reached: incumbent {design.objective:.9g}, "
                 f"lower bound {bound:.9g}.",
@@ -504,10 +510,11 @@ class _RangeSearch:
 class GivenMechanism(Problem):
     """The problem whose answer is a given mechanism: RR-on-Bins, or one output for all answers.
 
-    It certifies the mechanism and makes a `Design` of it.
+    It certifies the mechanism and makes a `Design` of it. One output is RR-on-Bins with one bin.
 
     Args:
-        request: request in which any two answers of the range are neighbours.
+        request: request for the range. Any two of its answers must be neighbours, unless the
+            mechanism publishes one constant.
         mechanism: the mechanism.
     """
 

@@ -64,7 +64,7 @@ def test_a_finished_search_returns_a_certified_design():
 def test_a_search_whose_program_was_stopped_is_not_proven():
     """With more time another channel may be found, even if loss and bound are within 1 %."""
     search = search_range()
-    search._is_stopped = True
+    search._has_stopped_program = True
     with pytest.raises(wb.NotProven, match="The time limit was reached") as stopped:
         search.design()
     assert stopped.value.design.objective == stopped.value.incumbent

@@ -216,7 +216,7 @@ def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
         ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
         (
             "noise --on integers --notion zcdp --rho 99",
-            "the budget must be missed by randomized response",
+            "the budget must be too small for randomized response",
         ),
         (
             "noise --on integers --notion renyi --alpha 1 --epsilon 1",
