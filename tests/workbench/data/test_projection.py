@@ -71,6 +71,42 @@ def test_the_centre_is_the_middle_of_the_ranges() -> None:
     assert Projection.around(points) == Projection(Fraction(5, 2), Fraction(15))
 
 
+def test_the_centre_of_places_at_the_date_line_is_between_them() -> None:
+    points = [(Fraction("179.9"), Fraction(0)), (Fraction("-179.8"), Fraction(0))]
+    assert Projection.around(points) == Projection(Fraction("180.05"), Fraction(0))
+
+
+def test_places_near_each_other_at_the_opposite_meridian_are_reported_as_distorted() -> None:
+    """22.239 km on the sphere are 359.8 degrees of the plane: a factor of 1799."""
+    atlantic = Projection(Fraction(0), Fraction(0))
+    places = [atlantic.project((Fraction(text), Fraction(0))) for text in ("179.9", "-179.9")]
+    warning = atlantic.describe_distortion(places)
+    assert warning is not None
+    assert "up to 179800 %" in warning
+
+
+def test_two_places_on_both_sides_of_a_pole_are_reported_as_distorted() -> None:
+    """At 80 degrees, 178 degrees of longitude are 3436.94 km in the plane and 2223.60 km.
+
+    The second distance is that on the sphere, by the haversine formula.
+    """
+    arctic = Projection(Fraction(0), Fraction(80))
+    places = [arctic.project((Fraction(text), Fraction(80))) for text in ("89", "-89")]
+    on_sphere = measure_on_sphere((89.0, 80.0), (-89.0, 80.0))
+    percent = 100 * (float(places[0][0] - places[1][0]) / on_sphere - 1)
+    warning = arctic.describe_distortion(places)
+    assert warning is not None
+    assert f"up to {percent:.2g} %" in warning
+
+
+def test_places_near_a_pole_are_distorted_within_100_km() -> None:
+    """90 km north of 85 degrees: cos 85 / cos 85.8094 = 1.193."""
+    arctic = Projection(Fraction(0), Fraction(85))
+    warning = arctic.describe_distortion([(Fraction(0), Fraction(90_000))])
+    assert warning is not None
+    assert "up to 19 %" in warning
+
+
 @pytest.mark.parametrize("text", ["13.4", "13.4,52,1", "a,b", "13.4,89", "400,10"])
 def test_a_wrong_centre_is_refused(text: str) -> None:
     with pytest.raises(wb.InvalidRequest, match="centre"):
