@@ -336,8 +336,9 @@ def describe_persons(statistic: Statistic) -> str:
     if statistic.one_row_per_bin:
         rule = f"one row in each of the first {person.rows} bins counts"
     return (
-        f"All rows with the same {statistic.person_column} are one person and are {change}. "
-        f"Of a person with more rows, {rule}, which may bias the result."
+        f"All rows with the same {statistic.person_column}, in upper or lower case and with or "
+        f"without blanks, are one person and are {change}. Of a person with more rows, {rule}, "
+        "which may bias the result."
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from workbench.data.private_table import read_private_table
 from workbench.publishing.pair_of_sums import ValueGrid, make_pair_query
+from workbench.publishing.release import describe_persons
 from workbench.publishing.request import StatisticOptions
 from workbench.publishing.sensitivity import compute_sensitivity, make_histogram_query
 from workbench.publishing.statistic import Answer, Statistic, compute_answer
@@ -138,3 +139,14 @@ def test_the_groups_of_a_mean_are_moved_one_at_a_time() -> None:
     for answer, other in list_pairs(compute_answers(statistic, grid), "add-remove"):
         pairs = zip(answer.pairs, other.pairs, strict=True)
         assert sum(first != second for first, second in pairs) <= 1
+
+
+def test_a_person_with_the_id_of_another_in_another_case_moves_bins_twice_as_far() -> None:
+    """Without aB, the row of Ab counts in its place. So a bin falls by 1, and another one rises."""
+    options = {"column": "ward", "values": "a,b", "person": "id", "rows_per_person": 1}
+    statistic = StatisticOptions(**options).read("histogram")
+    both = read_private_table({"id": ["aB", "Ab"], "ward": ["a", "b"]})
+    one = read_private_table({"id": ["Ab"], "ward": ["b"]})
+    values = [compute_answer(statistic, table, None).values for table in (both, one)]
+    assert values == [[1, 0], [0, 1]]
+    assert "in upper or lower case" in describe_persons(statistic)
