@@ -112,6 +112,36 @@ class LedgerRequest:
         self._check_terms(ledger.terms)
         return ledger
 
+    def read_terms(self) -> LedgerTerms:
+        """Return the terms of the ledger, or those that it gets when it is created or converted.
+
+        Raises:
+            InvalidRequest: The file is no ledger.
+            CorruptFile: The ledger is damaged.
+        """
+        if self._has_new_format():
+            return ReleaseLedger.open(self.path).terms
+        return self._make_terms()
+
+    def describe_remaining_budget(self) -> str:
+        """Describe the remaining budget. A ledger is neither created nor converted.
+
+        Raises:
+            InvalidRequest: The file is no ledger.
+            CorruptFile: The ledger is damaged.
+        """
+        if self._has_new_format():
+            ledger = ReleaseLedger.open(self.path)
+            return ledger.describe_remaining_budget(ledger.releases)
+        # A total belongs to a new ledger. One in JSON is converted at its next release.
+        ledger = ReleaseLedger(self.path, self._make_terms(), key=b"")
+        return ledger.describe_remaining_budget(())
+
+    def _has_new_format(self) -> bool:
+        """Return whether the ledger exists, and is not in JSON."""
+        path = Path(os.path.realpath(self.path))
+        return path.exists() and not is_json_ledger(path)
+
     def _make_terms(self) -> LedgerTerms:
         """Return the terms of a new ledger. A ledger in JSON may have no total."""
         total = self.total or PrivacyBudget(None)
@@ -125,12 +155,9 @@ class LedgerRequest:
 
     def _check(self) -> None:
         """Check the terms before any work. A ledger in JSON is not converted yet."""
-        path = Path(os.path.realpath(self.path))
-        if path.exists() and is_json_ledger(path):
-            return
-        if path.exists():
-            self._check_terms(ReleaseLedger.open(path).terms)
-        elif self.total is None:
+        if self._has_new_format():
+            self._check_terms(ReleaseLedger.open(self.path).terms)
+        elif self.total is None and not Path(os.path.realpath(self.path)).exists():
             must("total", f"given, as {self.path.name} is a new ledger", "none")
 
     def _check_terms(self, terms: LedgerTerms) -> None:

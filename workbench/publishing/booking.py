@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,22 @@ import numpy as np
 
 from workbench.data.plain import read_boolean
 from workbench.errors import must
-from workbench.exact.numbers import ZERO, read_positive, read_probability
+from workbench.exact.numbers import ZERO, nearest_float
 from workbench.io.files import others_can_read, read_file_path, require_distinct_files, write_json
+from workbench.privacy.ledger_request import LedgerRequest
 from workbench.privacy.privacy_budget import PrivacyBudget
-from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
+from workbench.privacy.release_ledger import LedgerEntry
 from workbench.publishing.release import LedgerStatus, Release
-from workbench.publishing.statistic import Statistic
+from workbench.publishing.request import ReleaseRequest
 
-BOOKING_OPTIONS = ("ledger", "total", "total_delta", "owner_report", "dry_run")
+BOOKING_OPTIONS = (
+    "ledger",
+    "total",
+    "total_delta",
+    "accounting",
+    "owner_report",
+    "dry_run",
+)
 
 
 @dataclass(frozen=True)
@@ -28,16 +34,18 @@ class Booking:
     """Where a release is booked, and what is written beside it.
 
     Attributes:
-        ledger: File of the ledger. None: the release is not booked.
-        total: Total ε of a new ledger. None: the ledger exists.
+        ledger: File of the ledger, as for `LedgerRequest.read`. None: the release is not booked.
+        total: Total ε of a new ledger, or "inf". None: the ledger exists.
         total_delta: Total δ of a new ledger. None: 0, or the ledger exists.
+        accounting: Rule of a new ledger, "basic" or "zcdp". None: basic, or the ledger exists.
         owner_report: File for the owner of the data, with private numbers. None: no file.
         dry_run: Whether no data are read.
     """
 
     ledger: Path | None = None
-    total: Fraction | None = None
-    total_delta: Fraction | None = None
+    total: Any = None
+    total_delta: Any = None
+    accounting: str | None = None
     owner_report: Path | None = None
     dry_run: bool = False
 
@@ -48,6 +56,7 @@ class Booking:
         ledger: Any = None,
         total: Any = None,
         total_delta: Any = None,
+        accounting: str | None = None,
         owner_report: Any = None,
         dry_run: bool = False,
     ) -> Booking:
@@ -55,21 +64,15 @@ class Booking:
 
         Args:
             ledger: Path of the ledger, or None.
-            total: Total ε > 0 of a new ledger, or None.
+            total: Total ε > 0 of a new ledger, "inf" for no limit, or None.
             total_delta: Total δ in [0, 1) of a new ledger, or None.
+            accounting: Rule of a new ledger, "basic" or "zcdp", or None for basic.
             owner_report: Path of the report for the owner of the data, or None.
             dry_run: Whether no data are read.
 
         Raises:
             InvalidRequest: An option is wrong.
         """
-        ledger_path = None
-        if ledger is not None:
-            ledger_path = read_file_path(ledger, "ledger")
-        elif total is not None or total_delta is not None:
-            must("total", "given with a ledger", total if total is not None else total_delta)
-        if total is None and total_delta is not None:
-            must("total_delta", "given with a total", total_delta)
         report_path = None
         if owner_report is not None:
             report_path = read_file_path(owner_report, "owner_report")
@@ -79,9 +82,10 @@ class Booking:
             if not report_path.absolute().parent.is_dir():
                 must("owner_report", "in an existing folder", report_path.name)
         return cls(
-            ledger_path,
-            None if total is None else read_positive(total, "total"),
-            None if total_delta is None else read_probability(total_delta, "total_delta"),
+            None if ledger is None else read_file_path(ledger, "ledger"),
+            total,
+            total_delta,
+            accounting,
             report_path,
             read_boolean(dry_run, "dry_run"),
         )
@@ -96,38 +100,33 @@ class Booking:
             outputs = {"ledger": self.ledger, "owner_report": self.owner_report}
             require_distinct_files({"data": data}, outputs)
 
-    def open_ledger(self, statistic: Statistic, *, create: bool) -> ReleaseLedger | None:
-        """Open the ledger, and check its terms.
+    def request_ledger(self, releases: Sequence[ReleaseRequest]) -> LedgerRequest | None:
+        """Read the ledger options, and check them against the releases before any work.
 
         Args:
-            statistic: The statistic that is published.
-            create: Whether a new ledger is created.
+            releases: The requested releases, all with the same relation and person.
 
         Returns:
-            None without a ledger, or if it does not exist and is not to be created.
+            None without a ledger.
 
         Raises:
-            InvalidRequest: The ledger has another relation, person or total.
+            InvalidRequest: The ledger has other terms, or its rule cannot add the releases.
             CorruptFile: The ledger is damaged.
         """
-        if self.ledger is None:
-            return None
-        terms = None
-        if self.total is not None:
-            terms = LedgerTerms(
-                relation=statistic.person.neighbours,
-                person=statistic.person_column,
-                epsilon=self.total,
-                delta=self.total_delta or ZERO,
-            )
-        exists = Path(os.path.realpath(self.ledger)).exists()
-        if not exists and terms is None:
-            must("total", "given for a new ledger, such as --total 1", self.ledger.name)
-        if not exists and not create:
-            return None
-        ledger = ReleaseLedger.open(self.ledger, terms)
-        _check_terms(ledger, statistic, terms)
-        return ledger
+        statistic = releases[0].statistic
+        request = LedgerRequest.read(
+            self.ledger,
+            statistic.person.neighbours,
+            person=statistic.person_column,
+            accounting=self.accounting,
+            total=self.total,
+            total_delta=self.total_delta,
+        )
+        delta = sum((release.delta for release in releases), ZERO)
+        if request is not None and delta and request.read_terms().accounting == "zcdp":
+            rule = f"left out, as {request.path.name} adds up rho (zcdp), which is not known here"
+            must("delta", rule, f"{nearest_float(delta):g}")
+        return request
 
     def write_owner_report(self, entries: Mapping[str, Any]) -> None:
         """Write the private report for the owner of the data, if it is asked for.
@@ -147,30 +146,8 @@ class Booking:
             must("owner_report", "a writable file", f"{self.owner_report.name}: {error.strerror}")
 
 
-def _check_terms(ledger: ReleaseLedger, statistic: Statistic, terms: LedgerTerms | None) -> None:
-    """Raise InvalidRequest unless the ledger has the relation and the person of a release."""
-    relation = statistic.person.neighbours
-    name = ledger.path.name
-    if ledger.terms.relation != relation:
-        rule = f"{ledger.terms.relation}, as {name} was made for this relation"
-        must("neighbours", rule, relation)
-    if ledger.terms.person != statistic.person_column:
-        rule = "left out"
-        if ledger.terms.person is not None:
-            rule = ledger.terms.person
-        must("person", f"{rule}, as {name} was made for it", statistic.person_column)
-    if terms is not None and (terms.epsilon, terms.delta) != (
-        ledger.terms.epsilon,
-        ledger.terms.delta,
-    ):
-        total = "no limit"
-        if ledger.terms.epsilon is not None:
-            total = str(PrivacyBudget(ledger.terms.epsilon, ledger.terms.delta))
-        must("total", f"left out, or that of {name}: {total}", terms.epsilon)
-
-
 def book_release(
-    booking: Booking,
+    request: LedgerRequest | None,
     releases: Sequence[Release],
     budget: PrivacyBudget,
     write_content: Callable[[list[Release]], str],
@@ -178,7 +155,7 @@ def book_release(
     """Book releases as one entry, before anything of them is shown.
 
     Args:
-        booking: The ledger.
+        request: The ledger. None: the releases are not booked.
         releases: Releases with the same relation and person.
         budget: ε and δ of all of them together.
         write_content: Function that writes the releases as JSON text, which the ledger keeps.
@@ -189,10 +166,14 @@ def book_release(
     Raises:
         InvalidRequest: The ledger has too little budget left.
     """
-    ledger = booking.open_ledger(releases[0].statistic, create=True)
-    if ledger is None:
+    if request is None:
         return None
+    ledger = request.open()
     numbers = [number for release in releases for number in release.list_numbers()]
+    rho = None
+    if not budget.delta:
+        # Pure releases are ε²/2-zCDP each, and ρ adds up (Bun and Steinke 2016).
+        rho = sum((release.epsilon**2 / 2 for release in releases), ZERO)
     entry = LedgerEntry(
         column=" and ".join(release.statistic.describe() for release in releases),
         # The digest of true values would tell whoever has the key whether a guess is right.
@@ -201,24 +182,24 @@ def book_release(
         neighbours=budget,
         charge=budget,
         output="",
+        rho=rho,
         value=write_content([*releases]).encode(),
     )
     entries = ledger.book(entry)
+    cost = None
+    if ledger.terms.accounting == "zcdp":
+        cost = entry.describe_cost("zcdp")
     remaining = ledger.describe_remaining_budget(entries)
-    return LedgerStatus(ledger.path.name, entries[-1].number, remaining)
+    return LedgerStatus(ledger.path.name, entries[-1].number, remaining, cost)
 
 
-def describe_unused_ledger(ledger: ReleaseLedger | None, booking: Booking) -> LedgerStatus | None:
+def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None:
     """Return what a ledger says at a dry run. None without a ledger.
 
     Args:
-        ledger: The ledger. None if it does not exist yet.
-        booking: The options of the booking.
+        request: The ledger.
     """
-    if booking.ledger is None:
+    if request is None:
         return None
-    if ledger is None:
-        total = PrivacyBudget(booking.total, booking.total_delta or ZERO)
-        return LedgerStatus(booking.ledger.name, None, f"{total}, as the ledger is new")
-    remaining = ledger.describe_remaining_budget(ledger.releases)
-    return LedgerStatus(ledger.path.name, None, f"{remaining} before this release")
+    remaining = request.describe_remaining_budget()
+    return LedgerStatus(request.path.name, None, f"{remaining} before this release")

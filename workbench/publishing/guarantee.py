@@ -40,9 +40,10 @@ _STATISTIC_LIMIT = (
     "What follows from the statistic for everybody also follows for a person whose row is not in "
     "the data."
 )
-_LEDGER_LIMIT = (
+_NO_LEDGER_LIMIT = (
     "Every further release of these data adds to the budget, also if it is in no ledger."
 )
+_LEDGER_LIMIT = "Releases of these data that are not in the ledger add to the budget."
 
 
 def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
@@ -134,18 +135,19 @@ def write_sentences(
     )
 
 
-def list_limits(max_rows: int | None = None) -> tuple[str, ...]:
+def list_limits(max_rows: int | None = None, *, has_ledger: bool = False) -> tuple[str, ...]:
     """List sentences on what no guarantee of differential privacy promises.
 
     Args:
-        max_rows: K, the largest number of rows of a person that are protected. None: it is not
-            known, as the mechanism is not tied to a table.
+        max_rows: K, the largest number of rows of a person that are protected. None: all rows of a
+            person are protected, or K is not known, as the mechanism is not tied to a table.
+        has_ledger: Whether the release is booked in a ledger.
     """
     limits = [_STATISTIC_LIMIT]
     if max_rows is not None:
         number = "more than one row" if max_rows == 1 else f"more than {max_rows} rows"
         limits.append(f"A person with {number} is protected less.")
-    return (*limits, _LEDGER_LIMIT)
+    return (*limits, _LEDGER_LIMIT if has_ledger else _NO_LEDGER_LIMIT)
 
 
 def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:

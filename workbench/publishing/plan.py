@@ -55,7 +55,6 @@ from workbench.publishing.release import (
     describe_persons,
     format_budget,
     format_error,
-    list_unpromised,
 )
 from workbench.publishing.request import BudgetOptions, ReleaseRequest, StatisticOptions
 from workbench.publishing.run import publish_requests
@@ -166,6 +165,11 @@ class PlanRelease:
         return describe_guarantee(self.advantage, neighbours, numbers)
 
     @property
+    def not_promised(self) -> tuple[str, ...]:
+        """Return sentences that say what the guarantee does not promise."""
+        return self.releases[0].not_promised
+
+    @property
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Return statistic, ε, value, interval and error of every number, as texts."""
         rows = []
@@ -184,7 +188,6 @@ class PlanRelease:
 
     def facts(self) -> Facts:
         """Return rows (label, text) of a report. The numbers are in `rows`."""
-        statistic = self.releases[0].statistic
         facts = []
         if self.releases[0].published is None:
             facts.append(("dry run", "no data were read and no budget was used"))
@@ -195,10 +198,7 @@ class PlanRelease:
             *facts,
             *(("privacy", sentence) for sentence in self.persons),
             ("guarantee", " ".join(self.guarantee)),
-            *(
-                ("not promised", sentence)
-                for sentence in list_unpromised(statistic, has_ledger=self.ledger is not None)
-            ),
+            *(("not promised", sentence) for sentence in self.not_promised),
             ("budget", format_budget(self.epsilon, self.delta) + ledger),
         ]
 
@@ -211,7 +211,6 @@ class PlanRelease:
             for name in ("guarantee", "right_guesses", "not_promised", "notes"):
                 del member[name]
             members.append(member)
-        statistic = self.releases[0].statistic
         return {
             "releases": members,
             "epsilon": round_up(self.epsilon),
@@ -219,7 +218,7 @@ class PlanRelease:
             "exact_budget": [format_fraction(self.epsilon), format_fraction(self.delta)],
             "right_guesses": count_right_guesses(self.advantage),
             "guarantee": [*self.guarantee],
-            "not_promised": [*list_unpromised(statistic, has_ledger=self.ledger is not None)],
+            "not_promised": [*self.not_promised],
             "notes": self.persons,
         }
 
@@ -412,7 +411,13 @@ def _equalise_errors(planned: Sequence[PlannedStatistic], epsilon: Fraction) -> 
 
 
 def publish_plan(
-    plan: Any, data: Any = None, *, epsilon: Any = None, delta: Any = None, **options: Any
+    plan: Any,
+    data: Any = None,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    expected_rows: Any = None,
+    **options: Any,
 ) -> PlanRelease:
     """Publish several statistics of one table under one budget.
 
@@ -421,6 +426,7 @@ def publish_plan(
         data: The private table. None: the entry `data` of the plan.
         epsilon: ε > 0 of all together. None: the entry `epsilon` of the plan.
         delta: δ in [0, 1) of all together. None: the entry `delta` of the plan, or 0.
+        expected_rows: Public guess of the number of rows. None: the entry of the plan.
         **options: Options of `Booking.read`, and `header`.
 
     Raises:
@@ -428,6 +434,8 @@ def publish_plan(
             budget left.
     """
     entries = read_plan(plan)
+    if expected_rows is not None:
+        entries["expected_rows"] = expected_rows
     header = options.pop("header", entries.get("header"))
     for name in options:
         if name not in BOOKING_OPTIONS:

@@ -18,7 +18,12 @@ from workbench.io.files import format_fraction, write_atomically
 from workbench.io.shown import Facts, render_document, render_facts
 from workbench.notions.notion import format_rational
 from workbench.privacy.certificate import Certificate
-from workbench.publishing.guarantee import COVERAGE, count_right_guesses, describe_guarantee
+from workbench.publishing.guarantee import (
+    COVERAGE,
+    count_right_guesses,
+    describe_guarantee,
+    list_limits,
+)
 from workbench.publishing.release_noise import Interval, Published
 from workbench.publishing.statistic import Statistic
 from workbench.publishing.usual_noise import UsualNoise
@@ -40,17 +45,21 @@ class LedgerStatus:
         file: Name of the file.
         number: Number of the release in the ledger. None for a dry run.
         remaining: The remaining budget in words.
+        cost: Cost of the release in words, if the ledger does not add up ε. Otherwise None.
     """
 
     file: str
     number: int | None
     remaining: str
+    cost: str | None = None
 
     def describe(self) -> str:
         """Return the rest of the line of a budget."""
         number = ""
         if self.number is not None:
             number = f", release {self.number} of {self.file}"
+        if self.cost is not None:
+            number += f", which counts {self.cost}"
         return f"{number}; left: {self.remaining}"
 
 
@@ -74,7 +83,8 @@ class Release:
         published: The published numbers. None for a dry run.
         usual: Errors of noise that is calibrated the usual way.
         notes: Sentences that a reader must know.
-        ledger: What the ledger says. None without a ledger.
+        has_ledger: Whether the release is booked in a ledger. It is true before the booking.
+        ledger: What the ledger says. None without a ledger, and before the booking.
     """
 
     statistic: Statistic
@@ -89,6 +99,7 @@ class Release:
     published: Published | None = None
     usual: tuple[UsualNoise, ...] = ()
     notes: tuple[str, ...] = ()
+    has_ledger: bool = False
     ledger: LedgerStatus | None = None
 
     @property
@@ -136,7 +147,9 @@ class Release:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """Return sentences that say what the guarantee does not promise."""
-        return list_unpromised(self.statistic, has_ledger=self.ledger is not None)
+        # With a column of persons, rows beyond K do not count.
+        max_rows = 1 if self.statistic.person_column is None else None
+        return list_limits(max_rows, has_ledger=self.has_ledger)
 
     @property
     def persons(self) -> str:
@@ -330,7 +343,7 @@ def describe_persons(statistic: Statistic) -> str:
     person = statistic.person
     change = "added or removed" if person.neighbours == ADD_REMOVE else "replaced by others"
     if statistic.person_column is None:
-        return f"One row is one person, whose row is {change}. No column says whose row it is."
+        return f"One row is one person, whose row is {change}. --person names whose row it is."
     rows = "1 row" if person.rows == 1 else f"{person.rows} rows"
     rule = f"the {rows} with the least values count"
     if statistic.one_row_per_bin:
@@ -340,28 +353,6 @@ def describe_persons(statistic: Statistic) -> str:
         f"without blanks, are one person and are {change}. Of a person with more rows, {rule}, "
         "which may bias the result."
     )
-
-
-def list_unpromised(statistic: Statistic, *, has_ledger: bool) -> tuple[str, ...]:
-    """List what the guarantee of a release does not promise, in sentences.
-
-    Args:
-        statistic: The statistic.
-        has_ledger: Whether the release is booked in a ledger.
-    """
-    sentences = [
-        "What follows from the statistic for everybody also follows for a person whose row is not "
-        "in the data."
-    ]
-    if statistic.person_column is None:
-        sentences.append(
-            "A person with several rows is protected less. --person names whose row it is."
-        )
-    if has_ledger:
-        sentences.append("Releases of these data that are not in the ledger add to the budget.")
-    else:
-        sentences.append("Every further release of these data adds to the budget.")
-    return tuple(sentences)
 
 
 def format_budget(epsilon: Fraction, delta: Fraction) -> str:

@@ -225,7 +225,11 @@ class BudgetOptions:
         if delta >= 1:
             must("delta", "in [0, 1)", delta)
         if delta and statistic.is_pair:
-            must("delta", "left out for a mean with a private number of rows", self.delta)
+            rule = (
+                "left out for a mean with a private number of rows, whose noise is proven for "
+                "epsilon alone (give rows if their number is public)"
+            )
+            must("delta", rule, self.delta)
         has_free_loss = statistic.kind != HISTOGRAM and not statistic.is_pair
         if self.loss is not None and not has_free_loss:
             rule = "left out for a histogram and a mean with a private number of rows"

@@ -1,6 +1,6 @@
 """Publish statistics of a private table in the order that keeps them private.
 
-    1. Noise is chosen and certified, and the terms of the ledger are checked. A dry run ends here.
+    1. The terms of the ledger are checked, and noise is chosen and certified. A dry run ends here.
     2. The data are read, and the true values are computed.
     3. Noise is drawn, with the randomness of the operating system.
     4. The releases are booked together, with their values. The entry is on the disk.
@@ -66,11 +66,14 @@ def publish_requests(
         NotCertified: A certificate would be too large to be proven again.
     """
     booking.refuse_same_files(data)
+    ledger_request = booking.request_ledger(requests)
     noises = [request.choose_noise() for request in requests]
-    releases = [_plan(*pair) for pair in zip(requests, noises, strict=True)]
-    ledger = booking.open_ledger(requests[0].statistic, create=False)
+    releases = [
+        replace(_plan(*pair), has_ledger=ledger_request is not None)
+        for pair in zip(requests, noises, strict=True)
+    ]
     if booking.dry_run:
-        return releases, describe_unused_ledger(ledger, booking)
+        return releases, describe_unused_ledger(ledger_request)
     with _reporting_private_errors(booking):
         table = read_private_table(data, header=header)
         answers = []
@@ -84,7 +87,7 @@ def publish_requests(
     ]
     epsilon = sum((request.epsilon for request in requests), ZERO)
     delta = sum((request.delta for request in requests), ZERO)
-    status = book_release(booking, published, PrivacyBudget(epsilon, delta), write_content)
+    status = book_release(ledger_request, published, PrivacyBudget(epsilon, delta), write_content)
     facts = []
     for release, answer in zip(published, answers, strict=True):
         facts.append({"statistic": release.statistic.describe(), **_list_private_facts(answer)})

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -63,14 +64,14 @@ def test_the_ledger_holds_the_published_value(tmp_path: Path) -> None:
 
 
 def test_a_new_ledger_needs_a_total(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="total must be given for a new ledger"):
+    with pytest.raises(InvalidRequest, match=r"total must be given, as .* is a new ledger"):
         wb.publish.count(PEOPLE, epsilon=1, ledger=tmp_path / "people.ledger")
 
 
 def test_a_release_with_another_relation_is_refused(tmp_path: Path) -> None:
     ledger = tmp_path / "people.ledger"
     wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=2)
-    with pytest.raises(InvalidRequest, match="neighbours must be add-remove"):
+    with pytest.raises(InvalidRequest, match="ledger must be one for data sets of equal size"):
         wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, neighbours="replace")
 
 
@@ -87,6 +88,55 @@ def test_a_refused_cell_uses_no_budget(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest):
         wb.publish.sum(PEOPLE, "smoker", range="0..1", epsilon="0.5", ledger=ledger)
     assert len(list_booked_values(ledger)) == 1
+
+
+def test_a_pure_release_costs_half_its_squared_epsilon_in_a_zcdp_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "people.ledger"
+    terms = {"ledger": ledger, "total": 1, "total_delta": "1e-6", "accounting": "zcdp"}
+    release = wb.publish.count(PEOPLE, epsilon="0.1", **terms)
+    (entry,) = ReleaseLedger.open(ledger).releases
+    assert entry.zcdp_rho == Fraction(1, 200)
+    assert "which counts rho = 0.005; left: rho = " in str(release)
+
+
+def test_the_releases_of_a_plan_add_their_rho(tmp_path: Path) -> None:
+    ledger = tmp_path / "people.ledger"
+    counts = [{"kind": "count", "weight": weight} for weight in (1, 2)]
+    terms = {"ledger": ledger, "total": 2, "total_delta": "1e-6", "accounting": "zcdp"}
+    wb.publish.plan({"statistic": counts}, PEOPLE, epsilon="0.3", **terms)
+    (entry,) = ReleaseLedger.open(ledger).releases
+    assert entry.zcdp_rho == Fraction(1, 10) ** 2 / 2 + Fraction(2, 10) ** 2 / 2
+
+
+def test_a_release_with_delta_is_refused_by_a_zcdp_ledger_before_data_are_read(
+    tmp_path: Path,
+) -> None:
+    ledger = tmp_path / "people.ledger"
+    terms = {"ledger": ledger, "total": 1, "total_delta": "1e-6", "accounting": "zcdp"}
+    with pytest.raises(InvalidRequest, match=r"delta must be left out, as .* adds up"):
+        wb.publish.count("no.csv", epsilon="0.1", delta="1e-7", **terms)
+    assert not ledger.exists()
+    wb.publish.count(PEOPLE, epsilon="0.1", **terms)
+    with pytest.raises(InvalidRequest, match=r"delta must be left out, as .* adds up"):
+        wb.publish.count("no.csv", epsilon="0.1", delta="1e-7", ledger=ledger)
+
+
+def test_a_dry_run_states_the_rho_that_a_new_zcdp_ledger_has(tmp_path: Path) -> None:
+    terms = {"ledger": tmp_path / "p", "total": 1, "total_delta": "1e-6", "accounting": "zcdp"}
+    release = wb.publish.count("no.csv", epsilon="0.1", dry_run=True, **terms)
+    # (sqrt(L + 1) - sqrt(L))^2 with L = ln(10^6).
+    assert release.ledger.remaining == "rho = 0.0174689 before this release"
+
+
+@pytest.mark.parametrize("options", [{"ledger": "people.ledger", "total": 1}, {}])
+def test_the_limits_in_a_ledger_are_those_that_are_printed(tmp_path, monkeypatch, options) -> None:
+    monkeypatch.chdir(tmp_path)
+    release = wb.publish.count(PEOPLE, epsilon="0.5", **options)
+    outside = "Releases of these data that are not in the ledger add to the budget."
+    assert (outside in release.not_promised) == bool(options)
+    if options:
+        (entry,) = ReleaseLedger.open("people.ledger").releases
+        assert json.loads(entry.value)["not_promised"] == [*release.not_promised]
 
 
 def test_an_unknown_error_does_not_show_its_text(tmp_path: Path) -> None:

@@ -250,6 +250,11 @@ def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> No
         wb.publish.count(PEOPLE, epsilon=1, **options)
 
 
+def test_a_mean_with_private_n_refuses_delta_and_names_rows() -> None:
+    with pytest.raises(InvalidRequest, match=r"delta must be left out .* \(give rows if"):
+        wb.publish.mean(PEOPLE, "age", range="18..95", epsilon=1, delta="1e-6")
+
+
 def test_a_clamped_count_has_a_clamped_interval() -> None:
     """Under replace with public n = 4, neither end is outside 0..4."""
     for _ in range(5):

@@ -67,6 +67,12 @@ def test_the_data_are_found_beside_the_plan(tmp_path: Path) -> None:
     assert wb.publish.plan(plan).value == [2]
 
 
+def test_expected_rows_of_the_call_replace_those_of_the_plan() -> None:
+    plan = {"statistic": [{"kind": "count"}, {"kind": "sum", "column": "age", "range": "0..1"}]}
+    release = wb.publish.plan(plan, epsilon=1, expected_rows=50, dry_run=True)
+    assert sum(member.epsilon for member in release.releases) == 1
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
