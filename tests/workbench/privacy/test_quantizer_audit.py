@@ -17,92 +17,104 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine, Quantizer
 from workbench.privacy.audit import audit_extremes
 
 
-def test_limits_at_bins_count_not_only_the_ends():
-    made = rqm(equal_bins(5, "1.8"), "0.4")
-    found = audit_extremes(made, 0)
-    assert found.pure_epsilon == pytest.approx(2.238047, abs=1e-6)
-    assert np.abs(np.log(made.matrix[0] / made.matrix[-1])).max() == pytest.approx(2.2316, abs=1e-4)
+def test_the_largest_ratio_may_be_at_a_bin_and_not_at_the_ends():
+    quantizer = rqm(equal_bins(5, "1.8"), "0.4")
+    end_epsilon = np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max()
+    assert end_epsilon == pytest.approx(2.2316, abs=1e-4)
+    assert audit_extremes(quantizer, 0).pure_epsilon == pytest.approx(2.238047, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     "make", [lambda: rqm("-2,-0.7,0.1,0.9,2.2", "0.35"), lambda: erm("-3,-0.5,0.5,3", 2)]
 )
-def test_a_dense_grid_comes_close_and_never_above(make):
-    made = make()
-    cuts = np.array([float(k) for k in made.knots])
-    x = np.unique(np.concatenate([np.linspace(-1, 1, 4001), cuts, np.maximum(cuts - 1e-9, -1)]))
-    law = made.probabilities(x)
-    seen = np.log(law.max(axis=0) / law.min(axis=0)).max()
-    found = audit_extremes(made, 0).pure_epsilon
-    assert seen <= found + 1e-12
-    assert seen == pytest.approx(found, abs=1e-6)
+def test_the_pure_epsilon_is_the_supremum_over_a_dense_grid_of_inputs(make):
+    quantizer = make()
+    knots = np.array([float(knot) for knot in quantizer.knots])
+    before_knots = np.maximum(knots - 1e-9, -1)  # The law may jump at a knot.
+    x = np.unique(np.concatenate([np.linspace(-1, 1, 4001), knots, before_knots]))
+    laws = quantizer.probabilities(x)
+    grid_epsilon = np.log(laws.max(axis=0) / laws.min(axis=0)).max()
+    exact_epsilon = audit_extremes(quantizer, 0).pure_epsilon
+    assert grid_epsilon <= exact_epsilon + 1e-12
+    assert grid_epsilon == pytest.approx(exact_epsilon, abs=1e-6)
 
 
 def test_the_decision_is_exact_at_the_last_digit():
-    ratio = Fraction(3)
-    made = Quantizer.from_ends(
+    """The largest ratio is 3, and ln 3 = 1.0986122886681096914..."""
+    quantizer = Quantizer.from_ends(
         "x",
         [-2, 2],
         [-1, 1],
         [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]],
     )
-    found = audit_extremes(made, 0)
-    assert found.pure_ratio == ratio
-    assert made.bias == 0
-    assert not found.meets(
-        "pure", "1.098612288668109691"
-    )  # just below ln 3 = 1.0986122886681096914
-    assert found.meets("pure", "1.098612288668109692")
-    assert found.pure_epsilon >= math.log(3)
+    audited = audit_extremes(quantizer, 0)
+    assert audited.pure_ratio == 3
+    assert quantizer.bias == 0
+    assert not audited.meets("pure", "1.098612288668109691")
+    assert audited.meets("pure", "1.098612288668109692")
+    assert audited.pure_epsilon >= math.log(3)
 
 
-def test_zeros_and_constant_laws():
-    reachable = two_bin(bins=[-1, 1], selection=[[1]])
-    assert audit_extremes(reachable, 0).pure_epsilon == math.inf
-    assert not audit_extremes(reachable, 0).meets("pure", epsilon=1000)
-    unused = Quantizer.from_ends("x", [-2, 0, 2], [-1, 1], [[[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]])
-    assert (
-        audit_extremes(unused, 0).pure_ratio == 3
-    )  # an output that is nowhere drawn reveals nothing
+def test_an_output_that_some_inputs_exclude_has_an_infinite_epsilon():
+    quantizer = two_bin(bins=[-1, 1], selection=[[1]])
+    assert audit_extremes(quantizer, 0).pure_epsilon == math.inf
+    assert not audit_extremes(quantizer, 0).meets("pure", epsilon=1000)
 
 
-def test_metric_privacy_of_a_continuous_law():
-    made = Quantizer.from_ends(
-        "x", [-2, 2], [-1, 0, 1], [[[0.75, 0.25], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]
-    )
-    found = audit_extremes(made, 0)
-    assert (
-        found.worst_result("metric").measurement.value == 1
-    )  # |slope| / p = 0.25 / 0.25 at the ends
+def test_an_output_without_mass_at_any_input_reveals_nothing():
+    ends = [[[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]]
+    quantizer = Quantizer.from_ends("x", [-2, 0, 2], [-1, 1], ends)
+    assert audit_extremes(quantizer, 0).pure_ratio == 3
+
+
+# The law at -1, 0 and 1 is (3/4, 1/4), (1/2, 1/2) and (1/4, 3/4). It is linear between them.
+CONTINUOUS_QUANTIZER = Quantizer.from_ends(
+    "x", [-2, 2], [-1, 0, 1], [[[0.75, 0.25], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]
+)
+
+
+def test_the_metric_epsilon_is_the_largest_slope_of_the_log_probability():
+    audited = audit_extremes(CONTINUOUS_QUANTIZER, 0)
+    # At the ends, |slope| / p is 0.25 / 0.25.
+    assert audited.worst_result("metric").measurement.value == 1
     x = np.linspace(-1, 1, 401)
-    p = np.log(made.probabilities(x))
-    gap = np.abs(x[:, None] - x[None, :])
-    loss = np.abs(p[:, None] - p[None, :]).max(axis=2)
-    assert (loss <= found.metric_epsilon * gap + 1e-12).all()
-    assert (loss > 0.99 * found.metric_epsilon * gap)[gap > 0].any()
-    squared, _ = audit_quantizer(made, Fraction(2, 3), "squared")
-    least = find_least_epsilon(squared, "squared", Fraction(2, 3))
-    assert least == pytest.approx(math.log(2), abs=1e-12)  # 0.25 -> 0.5 on a link of length 1
-    assert is_private(made, Fraction("0.6931471805599454"), "squared")
-    assert not is_private(made, Fraction("0.6931471805599453"), "squared")
+    logs = np.log(CONTINUOUS_QUANTIZER.probabilities(x))
+    distances = np.abs(x[:, None] - x[None, :])
+    privacy_losses = np.abs(logs[:, None] - logs[None, :]).max(axis=2)
+    assert (privacy_losses <= audited.metric_epsilon * distances + 1e-12).all()
+    is_close = privacy_losses > 0.99 * audited.metric_epsilon * distances
+    assert is_close[distances > 0].any()
 
 
-def test_a_jump_has_no_metric_privacy():
+def test_the_epsilon_per_squared_distance_is_that_of_two_neighbouring_knots():
+    """From the knot -1 to the knot 0 at distance 1, a probability rises from 1/4 to 1/2."""
+    audited, _ = audit_quantizer(CONTINUOUS_QUANTIZER, Fraction(2, 3), "squared")
+    least = find_least_epsilon(audited, "squared", Fraction(2, 3))
+    assert least == pytest.approx(math.log(2), abs=1e-12)
+    assert is_private(CONTINUOUS_QUANTIZER, Fraction("0.6931471805599454"), "squared")
+    assert not is_private(CONTINUOUS_QUANTIZER, Fraction("0.6931471805599453"), "squared")
+
+
+def test_only_a_law_without_jumps_has_a_finite_metric_epsilon():
+    """The law of ERM jumps at bins, and that of RQM does not."""
     assert audit_extremes(erm("-2,-0.5,0.5,2", 1), 0).metric_epsilon == math.inf
-    # RQM's law does not jump.
     assert audit_extremes(rqm("-2,-0.5,0.5,2", "0.3"), 0).metric_epsilon < 2
+
+
+def test_a_budget_per_squared_distance_refuses_a_law_with_jumps():
     with pytest.raises(InvalidRequest, match="must not jump"):
         is_private(erm("-2,-0.5,0.5,2", 1), Fraction(1), "squared")
 
 
-def test_bias_is_exact():
-    made = Quantizer.from_ends(
+def test_the_bias_is_the_exact_largest_one():
+    """At -1 the mean is -2 3/4 + 2 1/4 = -1. At 1 it is 2/3, so the bias is 1/3."""
+    quantizer = Quantizer.from_ends(
         "x",
         [-2, 2],
         [-1, 1],
         [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]],
     )
-    assert made.bias == Fraction(1, 3)
+    assert quantizer.bias == Fraction(1, 3)
 
 
 def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPatch):
@@ -111,24 +123,15 @@ def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPat
     law = PiecewiseAffine.from_laws(
         knots, [-3, 3], [end for a, b in pairwise(laws) for end in (a, b)]
     )
-    steepest = max(  # |p_b - p_a| / ((b - a) min(p_a, p_b)), from the definition
-        abs(Fraction(b[i], 6) - Fraction(a[i], 6))
-        / ((y - x) * min(Fraction(a[i], 6), Fraction(b[i], 6)))
-        for (x, y), (a, b) in zip(pairwise(knots), pairwise(laws), strict=True)
-        for i in (0, 1)
-    )
-    assert (
-        steepest
-        == audit_extremes(law, 0).worst_result("metric").measurement.value
-        == Fraction(1, 2)
-    )
-    listed = wb.Certificate(law, "metric", steepest).privacy
-    assert listed.is_complete
+    # Of the probability (3 + x)/6, the slope is 1/6 and the least value 2/6.
+    metric_epsilon = Fraction(1, 2)
+    assert audit_extremes(law, 0).worst_result("metric").measurement.value == metric_epsilon
+    assert wb.Certificate(law, "metric", metric_epsilon).privacy.is_complete
     monkeypatch.setattr(
         PiecewiseAffine, "comparisons", lambda self: pytest.fail("comparisons were listed")
     )
-    certificate = wb.Certificate(law, "metric", steepest)
+    certificate = wb.Certificate(law, "metric", metric_epsilon)
     assert certificate.holds()
     assert "metric" in " ".join(certificate.sentences)
     with pytest.raises(wb.NotCertified, match="exact metric epsilon is"):
-        wb.Certificate(law, "metric", steepest - Fraction(1, 10**9))
+        wb.Certificate(law, "metric", metric_epsilon - Fraction(1, 10**9))
