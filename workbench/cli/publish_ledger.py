@@ -38,8 +38,7 @@ def show_ledger(file: Path) -> Report:
     parts: list[Any] = [make_facts_grid(ledger.facts())]
     if rows:
         parts.append(make_table("Releases", heads, rows))
-    has_columns = any(release["output"] for release in values["releases"])
-    if has_columns and ledger.terms.person is not None:
+    if ledger.has_private_costs(ledger.releases):
         values["words"] = [_OWNER_NOTE]
         parts.append(make_note(_OWNER_NOTE))
     return Report(values, parts)

@@ -123,8 +123,8 @@ class LedgerRequest:
             return ReleaseLedger.open(self.path).terms
         return self._make_terms()
 
-    def describe_remaining_budget(self) -> str:
-        """Describe the remaining budget. A ledger is neither created nor converted.
+    def describe_public_remainder(self) -> str:
+        """Describe the remaining budget for a report. A ledger is neither created nor converted.
 
         Raises:
             InvalidRequest: The file is no ledger.
@@ -132,7 +132,7 @@ class LedgerRequest:
         """
         if self._has_new_format():
             ledger = ReleaseLedger.open(self.path)
-            return ledger.describe_remaining_budget(ledger.releases)
+            return ledger.describe_public_remainder(ledger.releases)
         # A total belongs to a new ledger. One in JSON is converted at its next release.
         ledger = ReleaseLedger(self.path, self._make_terms(), key=b"")
         return ledger.describe_remaining_budget(())

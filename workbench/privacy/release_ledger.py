@@ -409,6 +409,26 @@ class ReleaseLedger:
             return f"{text}, delta = {_round_down(delta)}"
         return text
 
+    def has_private_costs(self, releases: Sequence[LedgerEntry]) -> bool:
+        """Return whether a cost counts the rows of one person, which is private.
+
+        It does for a published column if a person may have several rows.
+
+        Args:
+            releases: All releases of the ledger.
+        """
+        return self.terms.person is not None and any(release.output for release in releases)
+
+    def describe_public_remainder(self, releases: Sequence[LedgerEntry]) -> str:
+        """Describe the remaining budget for a report that may be published.
+
+        Args:
+            releases: All releases of the ledger.
+        """
+        if self.has_private_costs(releases):
+            return f"private, as earlier costs count rows (publish ledger {self.path.name})"
+        return self.describe_remaining_budget(releases)
+
     def facts(self) -> Facts:
         """Return the terms and the budget as rows (label, text). Raises CorruptFile."""
         terms = self.terms

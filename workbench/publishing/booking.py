@@ -189,7 +189,7 @@ def book_release(
     cost = None
     if ledger.terms.accounting == "zcdp":
         cost = entry.describe_cost("zcdp")
-    remaining = ledger.describe_remaining_budget(entries)
+    remaining = ledger.describe_public_remainder(entries)
     return LedgerStatus(ledger.path.name, entries[-1].number, remaining, cost)
 
 
@@ -201,5 +201,5 @@ def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None
     """
     if request is None:
         return None
-    remaining = request.describe_remaining_budget()
+    remaining = request.describe_public_remainder()
     return LedgerStatus(request.path.name, None, f"{remaining} before this release")

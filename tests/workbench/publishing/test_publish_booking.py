@@ -16,7 +16,8 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InvalidRequest
-from workbench.privacy.release_ledger import ReleaseLedger
+from workbench.privacy.privacy_budget import PrivacyBudget
+from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
 
 PEOPLE = {"age": [20, 30, 40, 99], "smoker": ["yes", "no", "yes", "no"]}
 # The process kills itself instead of booking, or directly after the entry is on the disk.
@@ -218,3 +219,17 @@ def test_thirty_kills_lose_nothing_and_show_nothing_unbooked(tmp_path: Path) -> 
         booked.remove(value)
     assert printed
     assert len(booked) <= 30
+
+
+def test_the_rest_of_a_ledger_is_not_published_if_costs_count_private_rows(tmp_path: Path) -> None:
+    """The column of six rows of one person cost ε = 6. The rest of 40 would tell this."""
+    path = tmp_path / "people.ledger"
+    budget = PrivacyBudget(Fraction(6))
+    ledger = ReleaseLedger.create(path, LedgerTerms("replace", "id", epsilon=Fraction(40)))
+    ledger.book(LedgerEntry("age", "", "pure", budget, budget, output="ages.csv"))
+    table = {"id": [1, 1, 2]}
+    options = {"person": "id", "rows_per_person": 1, "neighbours": "replace", "ledger": path}
+    for dry_run in (True, False):
+        release = wb.publish.count(table, epsilon=1, dry_run=dry_run, **options)
+        assert "private" in release.ledger.remaining
+        assert "3" not in release.ledger.remaining
