@@ -82,7 +82,9 @@ def publish_plan(
     release = publish(plan, data, **select_given(options))
     certificates = [member.certificate.to_dict() for member in release.releases]
     if save:
-        release.save(save)
+        paths = list_certificate_paths(save, len(release.releases))
+        for path, member in zip(paths, release.releases, strict=True):
+            write_output(path, member.certificate.content())
     if html:
         from workbench.publishing.page import render_plan_page
 
