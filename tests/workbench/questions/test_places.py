@@ -133,3 +133,14 @@ def test_separate_parts_are_reported() -> None:
         wb.FiniteQuery(places, neighbours="within 1"), loss="euclidean", epsilon=1, notion="pure"
     )
     assert any("2 separate parts" in sentence for sentence in design.words)
+
+
+def test_certificates_of_places_record_their_loss() -> None:
+    for prior, name in ((None, "expected_loss"), ("worst", "largest_loss")):
+        prior_option = {} if prior is None else {"prior": prior}
+        corners = [(i, j) for i in range(2) for j in range(2)]
+        options = {"neighbours": "all L1", "loss": "euclidean", "epsilon": 1, "notion": "pure"}
+        design = wb.design("channel", places=corners, **options, **prior_option)
+        assert design.certificate.record[name] == pytest.approx(design.objective, rel=1e-12)
+        assert design.certificate.record[name] >= design.details["loss"]
+        assert repr(design.certificate.record[name]) in " ".join(design.certificate.sentences)
