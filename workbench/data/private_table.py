@@ -82,11 +82,20 @@ def parse_number(value: Any) -> Fraction | None:
 
 
 def is_missing_cell(cell: Any) -> bool:
-    """Return whether a cell that is no text is missing.
+    """Return whether a cell is missing: blank, a text such as NA, NaN, None or pandas.NA.
 
     Args:
         cell: The cell.
     """
+    if _is_missing_object(cell):
+        return True
+    if isinstance(cell, (Number, np.number, np.bool_)):
+        return False
+    return make_category_key(cell) in ("", *MISSING_TEXTS)
+
+
+def _is_missing_object(cell: Any) -> bool:
+    """Return whether a cell is missing although it is no text."""
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return True
     if isinstance(cell, Decimal):
@@ -134,10 +143,7 @@ class PrivateColumn:
         numbers: list[Fraction | None] = []
         for row, cell in enumerate(self.cells):
             number = parse_number(cell)
-            is_missing = is_missing_cell(cell)
-            if isinstance(cell, str):
-                is_missing = cell.strip().casefold() in ("", *MISSING_TEXTS)
-            if number is None and not is_missing:
+            if number is None and not is_missing_cell(cell):
                 self.refuse_cell(
                     row,
                     "a finite number such as 1234.5 (without units, thousands separators or "
@@ -156,9 +162,9 @@ class PrivateColumn:
         keys: list[Hashable | None] = []
         for cell in self.cells:
             key = None
-            if not is_missing_cell(cell):
+            if not _is_missing_object(cell):
                 key = make_category_key(cell)
-            if key not in listed and (key == "" or key in MISSING_TEXTS):
+            if key not in listed and is_missing_cell(cell):
                 key = None
             keys.append(key)
         return keys
@@ -174,6 +180,8 @@ class PrivateTable:
         columns: Cells of each column.
         row_count: Number of rows, which may be private.
         places: Private description of the place of each row, or empty.
+        has_known_names: Whether the names are surely names. The first row of a file may be private
+            data, unless the user says that it has names.
     """
 
     title: str
@@ -181,6 +189,7 @@ class PrivateTable:
     columns: Sequence[Sequence[Any]]
     row_count: int
     places: Sequence[str] = ()
+    has_known_names: bool = False
 
     def select_column(self, name: str | None, option: str) -> PrivateColumn:
         """Return the column with a name or a number.
@@ -207,11 +216,13 @@ class PrivateTable:
         if matches:
             numbers = " or ".join(str(position + 1) for position in matches)
             must(option, f"{numbers}, as several columns have the name {text}", repr(name))
-        near = difflib.get_close_matches(text, [title for title in self.names if title], 1)
-        folded = [title for title in self.names if title.casefold() == text.casefold()]
+        proposals = [title for title in self.names if title.casefold() == text.casefold()]
+        if self.has_known_names and not proposals:
+            titles = [title for title in self.names if title]
+            proposals = difflib.get_close_matches(text, titles, 1)
         hint = ""
-        if folded or near:
-            hint = f", such as {(folded or near)[0]}"
+        if proposals:
+            hint = f", such as {proposals[0]}"
         rule = f"a column of {self.title}{hint}, by its name or its number from 1 to {width}"
         return must(option, rule, repr(name))
 
@@ -247,7 +258,8 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     heights = {len(column) for column in columns}
     if len(heights) != 1:
         must("data", "a table with at least one column, and columns of equal length", title)
-    return PrivateTable(title, [str(name).strip() for name in names], columns, heights.pop())
+    titles = [str(name).strip() for name in names]
+    return PrivateTable(title, titles, columns, heights.pop(), has_known_names=True)
 
 
 def _list_cells(values: Any, name: str) -> list[Any]:
@@ -307,4 +319,5 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
         first_row = 1
     columns = [[row[position] for row in body] for position in range(width)]
     places = [f"line {line}" for line in lines[first_row:]]
-    return PrivateTable(title, names, columns, len(body), places)
+    has_known_names = header is True
+    return PrivateTable(title, names, columns, len(body), places, has_known_names)

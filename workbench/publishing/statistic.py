@@ -300,7 +300,8 @@ class _RowCounting:
         names = [_name_person(cell) for cell in _blank_other_rows(column, rows).cells]
         for row in rows:
             if not names[row]:
-                column.refuse_cell(row, "given, as it says whose row it is")
+                rule = "given (NA and null are missing), as it says whose row it is"
+                column.refuse_cell(row, rule)
             rows_by_person[names[row]].append(row)
         kept_rows: list[int] = []
         largest_count = 0
@@ -324,9 +325,11 @@ class _RowCounting:
 
 def _name_person(cell: Any) -> str:
     """Return the name of a person in one spelling, "" for a missing one."""
-    if is_missing_cell(cell):
+    name = normalise_person_name(str(cell))
+    # Invisible characters in NA make no person of it.
+    if is_missing_cell(cell) or is_missing_cell(name):
         return ""
-    return normalise_person_name(str(cell))
+    return name
 
 
 def _blank_other_rows(column: PrivateColumn, rows: list[int]) -> PrivateColumn:

@@ -14,6 +14,7 @@ import pytest
 from workbench.data.private_table import (
     PrivateCellError,
     PrivateTable,
+    is_missing_cell,
     make_category_key,
     read_private_table,
 )
@@ -103,6 +104,26 @@ def test_an_unknown_column_gets_a_proposal_and_no_list(tmp_path: Path) -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_an_unknown_column_gets_no_proposal_from_a_row_that_may_be_data(tmp_path: Path) -> None:
+    """The file has no header. Its first row is a person, who must not be named."""
+    table = read_csv(tmp_path, f"{SECRET},yes\nother,no\n")
+    with pytest.raises(InvalidRequest, match="column must be a column of people") as caught:
+        table.select_column(f"{SECRET}s", "column")
+    assert "such as" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["file with a header", "mapping"])
+def test_an_unknown_column_gets_a_similar_name_if_the_names_are_known(
+    kind: str, tmp_path: Path
+) -> None:
+    if kind == "mapping":
+        table = read_private_table({"age": [1]})
+    else:
+        table = read_csv(tmp_path, "age,sex\n1,f\n", header=True)
+    with pytest.raises(InvalidRequest, match="such as age,"):
+        table.select_column("ages", "column")
+
+
 @pytest.mark.parametrize("cell", ["inf", "1,234", "12 kg", "1/2", "1e9999999", "1_000", SECRET])
 def test_a_cell_that_is_no_number_is_refused_without_showing_it(cell: str) -> None:
     column = read_private_table({"age": ["1", cell]}).select_column("age", "column")
@@ -118,6 +139,19 @@ def test_missing_cells(cell: object) -> None:
     column = read_private_table({"age": [cell]}).select_column("age", "column")
     assert column.list_numbers() == [None]
     assert column.list_categories() == [None]
+    assert is_missing_cell(cell)
+
+
+@pytest.mark.parametrize(
+    "cell", [0, False, "0", "nobody", float("inf"), pytest.param(10**5000, id="large")]
+)
+def test_cells_that_are_not_missing(cell: object) -> None:
+    assert not is_missing_cell(cell)
+
+
+def test_a_listed_text_is_a_category_and_a_missing_object_is_none() -> None:
+    column = read_private_table({"x": ["None", None]}).select_column("x", "column")
+    assert column.list_categories({"none"}) == ["none", None]
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,13 @@ def test_a_row_without_a_person_is_refused() -> None:
         wb.publish.count({"id": ["A1", " "]}, person="id", rows_per_person=1, epsilon=1)
 
 
+@pytest.mark.parametrize("cell", ["NA", " null ", "nan", "N\u200bA", None, float("nan")])
+def test_rows_without_a_person_are_not_the_rows_of_one_person(cell: object) -> None:
+    table = {"id": [cell, cell, cell, "x"]}
+    with pytest.raises(InvalidRequest, match="NA and null are missing"):
+        wb.publish.count(table, person="id", rows_per_person=1, epsilon=1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
