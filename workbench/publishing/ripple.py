@@ -39,6 +39,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, read_positive
 from workbench.questions.joint_query import ADD_REMOVE, ROW_PER_BIN, JointQuery
 
+RIPPLE = "ripple"  # Name of the mechanism in lists of errors.
 _MAX_BINS = 64  # The sums of a histogram of more bins are not computed.
 _MAX_LEVELS = 1000  # ε so small that more levels than this have mass is refused.
 _LIGHT_EXPONENT = 60.0  # Levels whose masses have fallen by e^-60 are left out.

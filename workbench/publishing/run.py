@@ -13,13 +13,13 @@ shown nothing that is not in the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from workbench.data.private_table import PrivateCellError, read_private_table
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
 from workbench.privacy.privacy_budget import PrivacyBudget
@@ -27,6 +27,8 @@ from workbench.publishing.booking import Booking, book_release, describe_unused_
 from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.release_noise import PairNoise, ReleaseNoise
 from workbench.publishing.request import ReleaseRequest
+from workbench.publishing.ripple import RIPPLE, compute_ripple_rmse
+from workbench.publishing.sensitivity import make_histogram_query
 from workbench.publishing.statistic import COUNT, HISTOGRAM, Answer, Statistic, compute_answer
 from workbench.publishing.usual_noise import (
     PublishedVector,
@@ -128,7 +130,7 @@ def _draw(
 def list_usual_errors(
     request: ReleaseRequest, estimate: tuple[int, Fraction] | None = None
 ) -> tuple[UsualNoise, ...]:
-    """List the errors of Laplace and Gaussian noise that is calibrated the usual way.
+    """List the errors of usual Laplace and Gaussian noise, and of ripple noise on a histogram.
 
     Args:
         request: The statistic and its budget.
@@ -139,7 +141,13 @@ def list_usual_errors(
     vector = _measure_vector(statistic, request.expected_rows, estimate)
     if vector is None:
         return ()
-    return tuple(list_usual_noise(vector, request.epsilon, request.delta))
+    usual = list_usual_noise(vector, request.epsilon, request.delta)
+    if statistic.kind == HISTOGRAM:
+        query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
+        with suppress(InvalidRequest):  # The sums of ripple noise would be too long.
+            rmse = compute_ripple_rmse(query, len(statistic.labels), request.epsilon)
+            usual.append(UsualNoise(RIPPLE, rmse, is_pure=True))
+    return tuple(usual)
 
 
 def _measure_vector(

@@ -269,3 +269,11 @@ def test_a_clamped_count_has_a_clamped_interval() -> None:
             PEOPLE, where="smoker=yes", neighbours="replace", rows=4, epsilon="0.1"
         )
         assert 0 <= release.interval[0] <= release.value <= release.interval[1] <= 4
+
+
+def test_a_histogram_is_compared_with_ripple_noise() -> None:
+    """For one row of a person, ripple noise is geometric noise, which is published."""
+    table = {"region": ["north", "south"]}
+    release = wb.publish.histogram(table, "region", values=["north", "south"], epsilon=1)
+    (ripple,) = [usual for usual in release.usual if usual.name == "ripple"]
+    assert ripple.rmse == pytest.approx(release.rmse, rel=1e-6)
