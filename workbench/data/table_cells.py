@@ -171,6 +171,8 @@ def read_values(value: Any) -> CellList:
         if key in seen:
             must("values", "all different (case and blanks do not count)", f"{label} twice")
         seen.add(key)
+    if len({*labels}) < len(labels):  # The fraction 1/2 and the text 1/2 look alike.
+        must("values", "all different as texts", labels)
     _check_cell_count(len(labels), "values")
     other = None
     if OTHER in keys:
@@ -214,18 +216,15 @@ def read_bin_list(value: Any) -> CellList:
         if len(edges) < 2 or any(first >= second for first, second in pairwise(edges)):
             must("bins", rule, repr(value))
         _check_cell_count(len(edges) - 1, "bins")
-    labels = [f"{_format(low)} to under {_format(high)}" for low, high in pairwise(edges)]
-    labels[-1] = f"{_format(edges[-2])} to {_format(edges[-1])}"
+    # Exact texts of different edges differ, so every bin has its own name.
+    texts = [format_fraction(edge) for edge in edges]
+    labels = [f"{low} to under {high}" for low, high in pairwise(texts)]
+    labels[-1] = f"{texts[-2]} to {texts[-1]}"
     other = None
     if has_other:
         other = len(labels)
         labels.append(OTHER)
     return CellList(tuple(labels), edges=edges, other=other)
-
-
-def _format(number: Fraction) -> str:
-    """Format an edge as a decimal if it is one."""
-    return format_fraction(number) if number.denominator == 1 else f"{float(number):g}"
 
 
 def _check_cell_count(count: int | Fraction, name: str) -> None:

@@ -186,11 +186,12 @@ class Release:
         """Return the label, the value and the interval of every cell or group, as texts."""
         if self.published is None or not self.statistic.labels:
             return []
-        rows = []
-        for label, value in self.value.items():
-            interval = self._format_interval(self.interval[label])
-            rows.append((label, self._format_value(value), interval))
-        return rows
+        published = self.published
+        numbers = zip(self.labels, published.values, published.intervals, strict=True)
+        return [
+            (label, self._format_value(value), self._format_interval(interval))
+            for label, value, interval in numbers
+        ]
 
     def format_value(self) -> str:
         """Return the published number as text, "" for a dry run or several numbers."""

@@ -16,7 +16,7 @@ person moves the result by at most the sensitivity (`workbench.publishing.sensit
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -168,22 +168,17 @@ def compute_answer(statistic: Statistic, table: PrivateTable, grid: ValueGrid | 
     counting = _RowCounting(statistic, table)
     rows = counting.select_rows()
     values = counting.values
-    cells = counting.cell_of_row
-    cell_count = max(1, len(statistic.labels))
     counting.check_public_rows(len(rows))
+    rows_by_cell: list[list[int]] = [[] for _ in range(max(1, len(statistic.labels)))]
+    for row in rows:
+        rows_by_cell[counting.cell_of_row[row]].append(row)
     if grid is not None:
-        pairs = []
-        for cell in range(cell_count):
-            members = [values[row] for row in rows if cells[row] == cell]
-            pairs.append(grid.sum_pair(members))
+        pairs = [grid.sum_pair([values[row] for row in members]) for members in rows_by_cell]
         return Answer([], pairs, counting.facts)
-    totals = [ZERO] * cell_count
     if statistic.kind in (SUM, MEAN):
-        for cell in range(cell_count):
-            totals[cell] = sum((values[row] for row in rows if cells[row] == cell), ZERO)
+        totals = [sum((values[row] for row in members), ZERO) for members in rows_by_cell]
     else:
-        for cell, number in Counter(cells[row] for row in rows).items():
-            totals[cell] = Fraction(number)
+        totals = [Fraction(len(members)) for members in rows_by_cell]
     if statistic.public_rows is not None and statistic.kind == MEAN:
         totals = [total / statistic.public_rows for total in totals]
     return Answer(totals, [], counting.facts)
@@ -218,11 +213,13 @@ class _RowCounting:
         public_rows = self._statistic.public_rows
         if public_rows is None:
             return
+        rule = "the number of rows of the data"
         is_wrong = self._table.row_count != public_rows
-        if self._statistic.is_public_mean and counted_rows != public_rows:
-            is_wrong = True
+        if self._statistic.is_public_mean:
+            rule += ", all of which count"
+            is_wrong = is_wrong or counted_rows != public_rows
         if is_wrong:
-            must("rows", "the number of rows of the data, all of which count", public_rows)
+            must("rows", rule, public_rows)
 
     def select_rows(self) -> list[int]:
         """Return the rows that count, by the steps of the module header."""

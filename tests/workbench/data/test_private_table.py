@@ -211,6 +211,24 @@ def test_a_text_that_is_no_condition_is_refused(condition: object) -> None:
         read_conditions([condition])
 
 
+@pytest.mark.parametrize(
+    ("bins", "labels"),
+    [
+        ("0..1:0.5", ("0 to under 0.5", "0.5 to 1")),
+        ("0,1/3,1", ("0 to under 1/3", "1/3 to 1")),
+        ("123456,123456.25,123456.5", ("123456 to under 123456.25", "123456.25 to 123456.5")),
+        ("0,1e-7,1", ("0 to under 0.0000001", "0.0000001 to 1")),
+    ],
+)
+def test_a_bin_has_the_exact_edges_in_its_name(bins: str, labels: tuple[str, ...]) -> None:
+    assert read_bin_list(bins).labels == labels
+
+
+def test_values_with_equal_texts_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="values must be all different as texts"):
+        read_values([Fraction(1, 2), "1/2"])
+
+
 @pytest.mark.parametrize("values", ["a,A ", "a,,b", "", [], "2020,2020.0"])
 def test_values_that_are_blank_or_equal_are_refused(values: object) -> None:
     with pytest.raises(InvalidRequest, match="values must be"):
