@@ -33,6 +33,7 @@ from workbench.exact.objects import Record, Values
 from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 from workbench.io.files import format_fraction, write_json
 from workbench.io.shown import Facts, Shown
+from workbench.mechanisms.joint_noise import JointNoise
 from workbench.mechanisms.mechanism import (
     ONE_SIDED_NOTE,
     Bias,
@@ -620,13 +621,10 @@ def audit(
     """Audit all comparisons of a mechanism exactly, each at its budget.
 
     Args:
-        mechanism: A mechanism, or a Design or Certificate of one.
-        epsilon: A finite number >= 0, or a mapping label -> number. Labels are shifts of additive
-            noise or pairs of rows of a channel. Default: the ε of the certificate, otherwise 0.
-        loss: Name of a loss, as `compute_expected_error` accepts. The audit then has the exact
-            expected loss as `error`.
-        data: Inputs to average over, as `compute_expected_error` accepts. It may also be a CSV
-            file with one column. With data alone the loss is "absolute".
+        mechanism: As for `workbench.privacy.public_audit.audit`, like the others.
+        epsilon: A number, a mapping label -> number, or None.
+        loss: Name of a loss, or None.
+        data: Inputs to average over, or None.
 
     Raises:
         InvalidRequest: An argument is wrong or does not fit the mechanism.
@@ -644,15 +642,21 @@ def audit(
     error = measure_requested_error(subject, loss, data)
     budgets = subject.budgets(epsilon)
     pairs = []
+    # A joint release compares the same two objects at many shift vectors. Other comparisons are
+    # not kept, as their laws need much memory together.
+    has_shared_laws = isinstance(subject, JointNoise)
     shared_audits: dict[tuple[int, int, Fraction], tuple[Comparison, PairAudit]] = {}
     for position, comparison in enumerate(subject.comparisons()):
         budget = budgets[comparison.label]
-        # A joint release compares the same two objects at many shift vectors.
         key = (id(comparison.p), id(comparison.q), budget)
-        if key not in shared_audits:
+        if key in shared_audits:
+            pairs.append(replace(shared_audits[key][1], label=comparison.label))
+            continue
+        pair = _audit_pair(comparison, budget, position)
+        if has_shared_laws:
             # The stored comparison keeps both laws alive, so that no other has their identities.
-            shared_audits[key] = comparison, _audit_pair(comparison, budget, position)
-        pairs.append(replace(shared_audits[key][1], label=comparison.label))
+            shared_audits[key] = comparison, pair
+        pairs.append(pair)
     return Privacy(tuple(pairs), subject, error)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import weakref
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -20,6 +22,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exp_bounds, sign_exp
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Comparison
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 
@@ -336,3 +339,24 @@ def test_a_copy_of_an_audit_decides_every_claim_by_itself() -> None:
             assert copied.meets("dp", epsilon=1, delta=0)
             assert not copied.meets("dp", epsilon=0.5, delta=0)
             assert not copied.meets("pure", epsilon=0.5)
+
+
+def test_an_audit_keeps_the_laws_of_one_comparison_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Laws that are kept take memory that grows with the number of comparisons."""
+    mechanism = AdditiveNoise(ModuloNoise(n=7, max_shift=7), [8, 7, 6, 5, 4, 3, 2, 1])
+    make_comparisons = AdditiveNoise.comparisons
+    laws: list[weakref.ref[Any]] = []
+    kept_counts = []
+
+    def watch_comparisons(self: AdditiveNoise) -> Iterator[Comparison]:
+        for comparison in make_comparisons(self):
+            laws.append(weakref.ref(comparison.q))
+            yield comparison
+            kept_counts.append(sum(law() is not None for law in laws))
+
+    monkeypatch.setattr(AdditiveNoise, "comparisons", watch_comparisons)
+    audit(mechanism, 1)
+    assert len(kept_counts) > 5
+    assert max(kept_counts) <= 2
