@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -430,12 +430,12 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
         wrong *= 2
     slope = _find_least(estimate_delta, delta, pure_slope * (1 - 1e-6), wrong)
     numerator = _round_ratio(slope)
-    refusal: NotCertified | None = None
+    refusal: NotCertified | NotProven | None = None
     for enlargement in _RATIO_ENLARGEMENTS:
         ratio = Fraction(min(numerator + enlargement, _RATIO_DENOMINATOR - 1), _RATIO_DENOMINATOR)
         try:
             return budget.certify(GEOMETRIC, "a", float(ratio), IntegerLaw(0, [1], 1, ratio))
-        except NotCertified as error:
+        except (NotCertified, NotProven) as error:
             refusal = error
     assert refusal is not None
     raise refusal
@@ -604,14 +604,3 @@ def _raise_to_power(noise: IntegerLaw, exponent: float) -> IntegerLaw:
         power = math.exp(exponent * math.log(noise.ratio))
         ratio = min(Fraction(round(power * 2**40), 2**40), ONE - Fraction(1, 2**40))
     return IntegerLaw(noise.first, weights, noise.period, ratio)
-
-
-def iter_candidate_rows(candidates: list[NoiseCandidate]) -> Iterator[tuple[str, str, float]]:
-    """Yield (name, parameter, root mean squared error of a bin) of every candidate.
-
-    Args:
-        candidates: Candidates of one release.
-    """
-    for candidate in candidates:
-        parameter = f"{candidate.symbol} = {candidate.value:.6g}"
-        yield candidate.name, parameter, math.sqrt(candidate.variance)

@@ -350,7 +350,7 @@ def _select_shared(shared: Mapping[str, Any], kind: str, own: Mapping[str, Any])
     options = dict(shared)
     if "bins_per_person" in own:
         options.pop("rows_per_person", None)
-    if kind in (SUM, HISTOGRAM):
+    if kind in (SUM, HISTOGRAM) or (kind == MEAN and "by" in own):
         options.pop("rows", None)
     if kind != HISTOGRAM and "by" not in own:
         options.pop("drop_unlisted", None)

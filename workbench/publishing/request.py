@@ -332,9 +332,9 @@ def find_least_epsilon(request: ReleaseRequest, max_rmse: float) -> Fraction:
     # Noise at a large ε takes long to certify, so the upper end is found by doubling.
     end = 1.0
     while measure_error(end) > max_rmse:
-        end *= 2
-        if end > _MAX_EPSILON:
+        if end == _MAX_EPSILON:
             must("max_rmse", f"an error that epsilon <= {_MAX_EPSILON:g} allows", max_rmse)
+        end = min(2 * end, _MAX_EPSILON)
     low = math.log(_MIN_EPSILON)
     high = math.log(end)
     while high - low > 10 ** (-_EPSILON_DIGITS - 1):
@@ -345,4 +345,4 @@ def find_least_epsilon(request: ReleaseRequest, max_rmse: float) -> Fraction:
             low = middle
     exponent = math.floor(high / math.log(10)) - _EPSILON_DIGITS + 1
     unit = Fraction(10) ** exponent
-    return math.ceil(Fraction(math.exp(high)) / unit) * unit
+    return min(math.ceil(Fraction(math.exp(high)) / unit) * unit, Fraction(_MAX_EPSILON))

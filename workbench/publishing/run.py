@@ -18,6 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from workbench.data.plain import read_boolean
 from workbench.data.private_table import PrivateCellError, read_private_table
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import ZERO
@@ -67,6 +68,8 @@ def publish_requests(
         InvalidRequest: An option or the data are wrong, or the ledger has too little budget left.
         NotCertified: A certificate would be too large to be proven again.
     """
+    if header is not None:
+        header = read_boolean(header, "header")
     booking.refuse_same_files(data)
     ledger_request = booking.request_ledger(requests)
     noises = [request.choose_noise() for request in requests]

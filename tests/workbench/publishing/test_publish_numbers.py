@@ -86,6 +86,17 @@ def test_max_rmse_gives_the_least_epsilon_with_four_digits() -> None:
     assert release.rmse <= 3 < other.rmse
 
 
+def test_max_rmse_may_need_an_epsilon_between_64_and_100() -> None:
+    """The geometric noise of a count has the RMSE √(2a)/(1 - a), a = e^-ε, 2.2e-20 at ε = 92."""
+    release = wb.publish.count("no.csv", max_rmse="2.2e-20", dry_run=True)
+    assert 90 < release.epsilon < 100
+
+
+def test_max_rmse_below_the_error_at_epsilon_100_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="an error that epsilon <= 100 allows"):
+        wb.publish.count("no.csv", max_rmse="1e-25", dry_run=True)
+
+
 def test_a_mean_with_public_n_refuses_another_number_of_rows() -> None:
     with pytest.raises(InvalidRequest, match="rows must be the number of rows of the data"):
         wb.publish.mean(PEOPLE, "age", range="18..95", rows=5, epsilon=1)
@@ -239,7 +250,12 @@ def test_the_names_of_cells_are_not_made_again_for_every_row(
     release = wb.publish.histogram({"x": [1]}, "x", bins="0..50:1", epsilon=NO_NOISE)
     labels = release.statistic.labels
     calls = []
-    monkeypatch.setattr(Statistic, "labels", property(lambda _: calls.append(1) or labels))
+
+    def count_calls(statistic: Statistic) -> tuple[tuple[str, ...], ...]:
+        calls.append(statistic)
+        return labels
+
+    monkeypatch.setattr(Statistic, "labels", property(count_calls))
     assert len(release.rows) == 50
     assert len(calls) < 5
 
@@ -287,6 +303,7 @@ def test_rows_without_a_person_are_not_the_rows_of_one_person(cell: object) -> N
         ({"total": 1}, "total must be given with a ledger"),
         ({"neighbours": "both"}, "neighbours must be one of"),
         ({"where": "smoker"}, "where must be COLUMN=VALUE"),
+        ({"header": 0}, "header must be True or False. Got 0"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:

@@ -73,6 +73,21 @@ def test_expected_rows_of_the_call_replace_those_of_the_plan() -> None:
     assert sum(member.epsilon for member in release.releases) == 1
 
 
+def test_shared_rows_do_not_apply_to_a_mean_of_groups() -> None:
+    groups = {"kind": "mean", "column": "age", "range": "0..99", "by": "sex", "values": "f,m"}
+    total = {"kind": "sum", "column": "age", "range": "0..99"}
+    statistics = [{**groups, "weight": 1}, {**total, "weight": 1}]
+    release = wb.publish.plan({"rows": 4, "statistic": statistics}, epsilon=1, dry_run=True)
+    assert [member.statistic.public_rows for member in release.releases] == [None, None]
+
+
+@pytest.mark.parametrize("header", [0, 1, "yes"])
+def test_a_header_of_a_plan_that_is_no_truth_value_is_refused(header: object) -> None:
+    plan = {"header": header, "statistic": [{"kind": "count", "weight": 1}]}
+    with pytest.raises(InvalidRequest, match="header must be True or False"):
+        wb.publish.plan(plan, {"age": [1]}, epsilon=1)
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
