@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,9 @@ def print_release_again(file: Path, number: int, *, json: bool) -> None:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         return
     value: Any = text
-    if text.startswith("{"):
-        value = json_module.loads(text)
+    # The table of an output file may begin with a brace, and so may a drawn label.
+    if not release.output and text.startswith("{"):
+        with suppress(json_module.JSONDecodeError):
+            value = json_module.loads(text)
     record: Record = {"ledger": file.name, **ledger.describe_release(release), "value": value}
     emit_json(record)

@@ -178,3 +178,8 @@ def test_a_release_of_2000_rows_takes_less_than_2_cpu_seconds(
     start = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     assert run(*COMMANDS[kind], table, "--epsilon", 1)[0] == 0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - start < 2
+
+
+def test_the_help_of_a_histogram_says_that_bins_replace_rows_of_a_person(run: Runner) -> None:
+    shown = " ".join(run("histogram", "--help")[1].replace("│", " ").split())
+    assert "Required with --person, unless --bins-per-person is given." in shown

@@ -85,6 +85,17 @@ def test_a_release_that_is_not_in_the_ledger_is_not_printed(ledger, capsys):
     assert "number must be the number of a release of account (1). Got 7." in err
 
 
+@pytest.mark.parametrize(
+    ("value", "output"),
+    [("{id},x\n1,2\n", "o.csv"), ('{"a": 1}\n', "o.csv"), ("{left\n", "")],
+    ids=["table", "table like an object", "drawn label"],
+)
+def test_a_booked_text_that_begins_with_a_brace_stays_a_text(ledger, capsys, value, output):
+    ledger.book(make_entry("id", "1", value.encode(), output))
+    report = json.loads(run(capsys, "publish again account 1 --json")[1])
+    assert report["value"] == value
+
+
 @pytest.mark.parametrize("command", ["publish ledger FILE", "publish again FILE 1"])
 def test_other_files_are_refused_and_not_made(ledger, capsys, command: str):
     Path("folder").mkdir()
