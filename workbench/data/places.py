@@ -13,7 +13,7 @@ from workbench.exact.numbers import Rationals, read_number, read_number_where
 NORMS = ("L1", "L2", "Linf")
 # Names of columns that are in degrees, in lower case.
 _DEGREE_NAMES = ("lon", "lng", "long", "longitude", "lat", "latitude")
-_MAX_PLACES = 4_000  # More places are refused.
+MAX_PLACES = 4_000  # More places are refused.
 
 
 def read_places(
@@ -37,8 +37,8 @@ def read_places(
     rows = read_table(path, name)
     if not rows or len(rows[0]) not in (2, 3):
         return None
-    if len(rows) > _MAX_PLACES:
-        must("places", f"at most {_MAX_PLACES}", len(rows))
+    if len(rows) > MAX_PLACES:
+        must("places", f"at most {MAX_PLACES}", len(rows))
     first_row = read_table(path, name, keep_header=True)[0]
     if not in_degrees:
         refuse_degrees(first_row, "places")

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.places import MAX_PLACES
 from workbench.data.tables import read_table
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
@@ -250,7 +251,7 @@ def read_degrees(
         (places, weights). The weights are None without such a column.
 
     Raises:
-        InvalidRequest: A column is missing, or a cell is no number.
+        InvalidRequest: A column is missing, a cell is no number, or there are too many places.
     """
     table = read_table(path, "places", keep_header=True)
     names: list[str] = [*map(str, table[0])] if table else []
@@ -263,6 +264,8 @@ def read_degrees(
         positions.append(names.index("weight"))
     if len(table) < 2:
         must("places", "at least one row below the names of the columns", Path(path).name)
+    if len(table) - 1 > MAX_PLACES:
+        must("places", f"at most {MAX_PLACES}", len(table) - 1)
     rows: list[Rationals] = []
     for row in table[1:]:
         if len(row) != len(names):

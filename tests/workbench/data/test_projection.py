@@ -135,6 +135,13 @@ def test_named_columns_and_weights_are_read(tmp_path: Path) -> None:
         read_degrees(path, "x", "lat")
 
 
+def test_too_many_places_in_degrees_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "city.csv"
+    path.write_text("lon,lat\n" + "13.4,52.5\n" * 4001)
+    with pytest.raises(wb.InvalidRequest, match=r"places must be at most 4000\. Got 4001"):
+        read_degrees(path, "lon", "lat")
+
+
 def test_a_question_in_degrees_needs_neighbours_of_a_norm() -> None:
     points = [(Fraction("13.4"), Fraction("52.5")), (Fraction("13.5"), Fraction("52.5"))]
     query = wb.FiniteQuery(points, neighbours="all L2", projection=BERLIN)
