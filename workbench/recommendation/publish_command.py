@@ -17,10 +17,10 @@ from fractions import Fraction
 
 from workbench.io.files import format_fraction
 from workbench.pipeline.recommendation import Query
+from workbench.publishing.request import LOSSES
+from workbench.questions.joint_query import MAX_ROWS
 
 _NOTIONS = ("dp", "pure")
-_LOSSES = ("squared", "absolute")  # The first one is the default of `publish`.
-_MAX_ROWS_PER_PERSON = 64  # `publish` refuses more rows of one person.
 
 
 def describe_publish_command(query: Query) -> Iterator[str]:
@@ -36,12 +36,12 @@ def describe_publish_command(query: Query) -> Iterator[str]:
     if not has_common_budget or query.aim.runs > 1 or query.question.directed:
         return
     # A loss may also be a matrix or a function.
-    if not isinstance(query.aim.loss, str) or query.aim.loss not in _LOSSES:
+    if not isinstance(query.aim.loss, str) or query.aim.loss not in LOSSES:
         return
     arguments = {"epsilon": format_fraction(epsilon)}
     if query.claim.delta:
         arguments["delta"] = format_fraction(query.claim.delta)
-    if query.aim.loss != _LOSSES[0]:
+    if query.aim.loss != LOSSES[0]:
         arguments["loss"] = query.aim.loss
     if query.has_real_answers:
         yield from _describe_mean(query, arguments)
@@ -81,7 +81,7 @@ def find_rows_per_person(query: Query) -> int | None:
         return None
     max_rows = max(j - i for i, j in question.pairs)
     pair_count = sum(question.k - difference for difference in range(1, max_rows + 1))
-    if len(question.pairs) != pair_count or max_rows > _MAX_ROWS_PER_PERSON:
+    if len(question.pairs) != pair_count or max_rows > MAX_ROWS:
         return None
     return max_rows
 
