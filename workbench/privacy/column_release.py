@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from workbench.data.csv_column import CsvColumn
 from workbench.data.intervals import read_range
+from workbench.data.private_table import is_missing_cell
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Interval, parse_rational, round_up, to_jsonable
@@ -553,12 +554,16 @@ def count_max_rows_per_person(person: CsvColumn) -> int:
         person: Column with the name of the person of each row.
 
     Raises:
-        InvalidRequest: A cell is empty.
+        InvalidRequest: A cell is empty, or a text such as NA that means a missing value.
     """
     names = [normalise_person_name(cell) for cell in person.cells]
-    if "" in names:
-        place = person.table.describe_row(names.index(""))
-        raise InvalidRequest(f"{place} must say whose row it is. Got an empty cell.")
+    for row, name in enumerate(names):
+        # The row may be one of a person who is named in other rows.
+        if is_missing_cell(name):
+            place = person.table.describe_row(row)
+            raise InvalidRequest(
+                f"{place} must say whose row it is. Got an empty cell, or a text such as NA."
+            )
     return max(Counter(names).values())
 
 

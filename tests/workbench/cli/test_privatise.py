@@ -367,6 +367,10 @@ def test_a_mechanism_without_certificate_needs_the_option_raw(
             "line 3 of gap.csv must say whose row it is",
         ),
         (
+            "noise na.csv --column a --mechanism noise.json --person b",
+            "line 3 of na.csv must say whose row it is",
+        ),
+        (
             "noise p.csv --column age --mechanism noise.json --insecure-seed -1",
             "insecure_seed must be",
         ),
@@ -407,6 +411,7 @@ def test_a_refused_command_writes_nothing(
     Path("wide.csv").write_text("a\n１\n", encoding="utf-8")
     Path("nan.csv").write_text("a\nnan\n")
     Path("gap.csv").write_text("a,b\n1,x\n2,\n")
+    Path("na.csv").write_text("a,b\n1,x\n2,NA\n")
     Path("two.csv").write_text("a,b,b\n1,2,3\n")
     Path("long.csv").write_text('b,a\n"one\ntwo\r\nthree",1\n2,x\n\n')
     if "./o.csv" in command:
