@@ -156,8 +156,10 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
     parts = read_parts(build_result_page(result))
-    assert [part["kind"] for part in parts] == ["comparison", "cells", "facts", "numbers"]
-    comparison, outputs, commands, _ = parts
+    # The guarantee of the best class, a text and its limits, follows the comparison.
+    kinds = ["comparison", "text", "facts", "cells", "facts", "numbers"]
+    assert [part["kind"] for part in parts] == kinds
+    comparison, _, _, outputs, commands, _ = parts
     # Five columns fit on a printed page.
     assert len(outputs["heads"]) == 5
     losses = [(row["class"], row["objective"]) for row in comparison["rows"]]

@@ -296,7 +296,7 @@ def test_a_column_is_published_by_the_optimal_channel_of_a_range(
         assert not Path("q.csv").exists()
     run(capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json")
     assert (
-        "mechanism must be a channel of a range"
+        "clip must be left out with a channel between listed values"
         in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
     )
 
