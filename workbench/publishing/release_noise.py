@@ -9,7 +9,9 @@
     histogram                    the best certified candidate                    of all bins
 
 "Best" is the least expected squared or absolute loss among all noise that does not depend on the
-data (`workbench.families.noise`).
+data (`workbench.families.noise`, at δ > 0 also `workbench.publishing.two_ends`). At δ > 0 noise on
+the reals is within 0.1 % of a proven lower bound, unless the time limit is reached. The description
+states the bound.
 
 Interval. A number plus noise lies within w of the true number with probability at least 95 %, from
 the exact law of the noise. Both the published number and the interval are then clamped: counts at 0
@@ -21,17 +23,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, must
+from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
+from workbench.exact.time_limit import OutOfTime
 from workbench.families.noise.family import FAMILY
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.certificate import Certificate
@@ -52,6 +56,7 @@ from workbench.publishing.pair_of_sums import (
 )
 from workbench.publishing.sensitivity import compute_sensitivity, make_histogram_query
 from workbench.publishing.statistic import COUNT, HISTOGRAM, SUM, Answer, Statistic
+from workbench.publishing.two_ends import bound_loss_on_reals, find_two_ends_noise
 from workbench.questions.joint_query import MAX_SHIFT_VECTORS, REPLACE
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
@@ -59,6 +64,9 @@ Interval = tuple[float, float]
 _MAX_AUDITED_WEIGHTS = 200  # The guess of an attacker is computed exactly up to this size of a law.
 _MAX_EXACT_PERIODS = 1000  # Up to this many periods of the noise, a width is found exactly.
 _MAX_DRAWN_PERIODS = 1 << 17  # A draw takes this many steps on average, which take seconds.
+DEFAULT_SECONDS = 10.0  # Default time limit of a search for noise at δ > 0.
+_MAX_UNMENTIONED_GAP = 1e-6  # Noise is called best if its bound is this close. It is a share.
+_REAL_GAP = "0.001"  # The search for noise on the reals at δ > 0 ends at this relative gap.
 _MAX_PAIR_NORM = 2000  # A pair of sums moves by at most this many steps, so its proof stays short.
 _MAX_PAIR_STEPS = 1000  # A grid for a mean has at most this many steps.
 _STEP_MANTISSAS = (1, 2, 5)  # Steps of a grid are these numbers times powers of 10, if possible.
@@ -280,6 +288,7 @@ def choose_noise(
     delta: Fraction,
     loss: str = "squared",
     expected_rows: int | None = None,
+    time_limit: float | None = None,
 ) -> ReleaseNoise:
     """Choose certified noise for a statistic.
 
@@ -289,13 +298,16 @@ def choose_noise(
         delta: δ in [0, 1).
         loss: "squared" or "absolute", the loss that noise on one number minimises.
         expected_rows: A public guess of n, for the error of a mean with private n.
+        time_limit: Time limit of the search for noise at δ > 0, in seconds. If it is reached, the
+            best noise so far is chosen. None: `DEFAULT_SECONDS`.
 
     Raises:
         InvalidRequest: There is no noise for the statistic or the budget.
     """
+    limit = DEFAULT_SECONDS if time_limit is None else time_limit
     if statistic.kind == HISTOGRAM:
         query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
-        candidate = find_best_candidate(query, epsilon, delta)
+        candidate = find_best_candidate(query, epsilon, delta, seconds=limit)
         _refuse_wide_noise(candidate.mechanism.noise, epsilon)
         text = f"{candidate.name} noise on every bin, the best certified candidate"
         return NumberNoise(candidate.certificate, text, low=ZERO)
@@ -308,24 +320,21 @@ def choose_noise(
         None if statistic.kind == COUNT else statistic.high,
         statistic.public_rows if statistic.is_public_mean else None,
     )
-    question: Any = RealNoise(sensitivity)
+    question: IntegerNoise | RealNoise = RealNoise(sensitivity)
     if statistic.kind == COUNT:
         question = IntegerNoise(int(sensitivity))
-    budget: dict[str, Any] = {"notion": "pure"}
-    if delta:
-        budget = {"notion": "dp", "delta": delta}
-    request = FAMILY.make_request(question, epsilon=epsilon, loss=loss, **budget)
-    design = FAMILY.design_request(request)
-    certificate = design.certificate
-    if certificate is None:
-        raise InvalidRequest("epsilon must be a budget for which noise can be certified.")
+    proven = _find_closed_form(question, epsilon, delta, loss)
+    if proven is None:
+        try:
+            proven = _design_noise(question, epsilon, delta, loss, limit)
+        except (NotProven, OutOfTime):
+            if not delta:
+                raise
+            proven = _choose_pure_noise(question, epsilon, delta, loss)
+    certificate = proven.certificate
     mechanism: Any = certificate.mechanism
     _refuse_wide_noise(mechanism.noise, epsilon)
-    place = "integers" if statistic.kind == COUNT else "reals"
-    text = (
-        f"the noise on the {place} of least expected {loss} loss, "
-        f"sensitivity {float(sensitivity):.6g}"
-    )
+    text = proven.describe(question, loss)
     low: Fraction | None = None
     high: Fraction | None = None
     if statistic.kind == COUNT:
@@ -336,6 +345,108 @@ def choose_noise(
         low = statistic.low
         high = statistic.high
     return NumberNoise(certificate, text, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class _ProvenNoise:
+    """Certified noise for one number, with a lower bound.
+
+    Attributes:
+        certificate: The certificate.
+        loss: The expected loss of the noise.
+        bound: No noise on the same numbers has a smaller expected loss at this budget.
+    """
+
+    certificate: Certificate
+    loss: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """Return the share of the loss that lies above the bound."""
+        return (self.loss - self.bound) / self.loss if self.loss else 0.0
+
+    def describe(self, question: IntegerNoise | RealNoise, loss: str) -> str:
+        """Describe the noise in a line, with the bound if it is not reached.
+
+        Args:
+            question: The numbers to which noise is added.
+            loss: "squared" or "absolute".
+        """
+        place = "integers" if isinstance(question, IntegerNoise) else "reals"
+        sensitivity = f"sensitivity {float(question.sensitivity):.6g}"
+        if self.gap <= _MAX_UNMENTIONED_GAP:
+            return f"the noise on the {place} of least expected {loss} loss, {sensitivity}"
+        if self.bound <= 0:
+            return f"noise on the {place}, {sensitivity}, the best found in the time limit"
+        least = f"an expected absolute error below {_round_error_down(self.bound)}"
+        if loss == "squared":
+            error = math.sqrt(self.bound)
+            least = f"a root mean squared error below {_round_error_down(error)}"
+        return f"noise on the {place}, {sensitivity}; no such noise has {least}"
+
+
+def _round_error_down(error: float) -> str:
+    """Format a lower bound on an error with six significant digits, rounded down."""
+    if not error:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(error)) - 5)
+    return f"{math.floor(error / unit) * unit:.6g}"
+
+
+def _find_closed_form(
+    question: IntegerNoise | RealNoise, epsilon: Fraction, delta: Fraction, loss: str
+) -> _ProvenNoise | None:
+    """Find noise at δ > 0 in closed form. None if it is too far from its lower bound, or δ = 0."""
+    if not delta or (isinstance(question, IntegerNoise) and question.sensitivity != 1):
+        return None
+    noise = find_two_ends_noise(epsilon, delta, loss)
+    if noise is None:
+        return None
+    mechanism: Any
+    if isinstance(question, IntegerNoise):
+        mechanism = AdditiveIntegerNoise(question, noise.law)
+        bound = noise.bound
+    else:
+        # One cell has the width of the sensitivity, so only the least and the largest shift matter.
+        mechanism = AdditiveRealNoise(question, 1, noise.law)
+        bound = bound_loss_on_reals(noise.bound, question.sensitivity, loss)
+    certificate = Certificate(mechanism, "dp", epsilon, delta)
+    proven = _ProvenNoise(certificate, float(mechanism.loss(loss)), float(bound))
+    return proven if proven.gap <= float(_REAL_GAP) else None
+
+
+def _choose_pure_noise(
+    question: IntegerNoise | RealNoise, epsilon: Fraction, delta: Fraction, loss: str
+) -> _ProvenNoise:
+    """Choose the best noise at δ = 0, with a lower bound for noise at δ > 0."""
+    pure = _design_noise(question, epsilon, ZERO, loss, time_limit=None)
+    noise = find_two_ends_noise(epsilon, delta, loss)
+    bound = ZERO
+    if noise is not None:
+        # Noise on the integers is noise on the reals, too, so the bound holds for both.
+        bound = bound_loss_on_reals(noise.bound, Fraction(question.sensitivity), loss)
+    return replace(pure, bound=float(bound))
+
+
+def _design_noise(
+    question: IntegerNoise | RealNoise,
+    epsilon: Fraction,
+    delta: Fraction,
+    loss: str,
+    time_limit: float | None,
+) -> _ProvenNoise:
+    """Design noise by staircases or linear programs. Raises InvalidRequest."""
+    options: dict[str, Any] = {"notion": "pure"}
+    if delta:
+        options = {"notion": "dp", "delta": delta, "time_limit": time_limit}
+        if isinstance(question, RealNoise):
+            options["gap"] = _REAL_GAP
+    request = FAMILY.make_request(question, epsilon=epsilon, loss=loss, **options)
+    design = FAMILY.design_request(request)
+    if design.certificate is None or design.bound is None:
+        raise InvalidRequest("epsilon must be a budget for which noise can be certified.")
+    return _ProvenNoise(design.certificate, float(design.objective), float(design.bound))
 
 
 def choose_grid(statistic: Statistic, epsilon: Fraction) -> ValueGrid:

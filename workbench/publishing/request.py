@@ -41,6 +41,7 @@ class ReleaseRequest:
         delta: δ in [0, 1).
         loss: "squared" or "absolute", the loss that noise on one number minimises.
         expected_rows: A public guess of the number of rows. None: it is not given.
+        time_limit: Time limit of the search for noise at δ > 0, in seconds. None: 10.
     """
 
     statistic: Statistic
@@ -48,10 +49,18 @@ class ReleaseRequest:
     delta: Fraction = ZERO
     loss: str = "squared"
     expected_rows: int | None = None
+    time_limit: float | None = None
 
     def choose_noise(self) -> ReleaseNoise:
         """Choose certified noise. Raises InvalidRequest."""
-        return choose_noise(self.statistic, self.epsilon, self.delta, self.loss, self.expected_rows)
+        return choose_noise(
+            self.statistic,
+            self.epsilon,
+            self.delta,
+            self.loss,
+            self.expected_rows,
+            self.time_limit,
+        )
 
 
 @dataclass(frozen=True)
@@ -199,6 +208,7 @@ class BudgetOptions:
         max_rmse: Largest root mean squared error, for which the least ε is searched.
         expected_rows: A public guess of the number of rows, for a mean with private n.
         loss: "squared" or "absolute", the loss that noise on one number minimises. None: squared.
+        time_limit: Time limit of the search for noise at δ > 0, in seconds. None: 10.
     """
 
     epsilon: Any = None
@@ -206,6 +216,7 @@ class BudgetOptions:
     max_rmse: Any = None
     expected_rows: Any = None
     loss: str | None = None
+    time_limit: Any = None
 
     def read(self, statistic: Statistic) -> ReleaseRequest:
         """Read the options.
@@ -240,7 +251,10 @@ class BudgetOptions:
         if self.expected_rows is not None:
             rows = _read_integer_text(self.expected_rows)
             guess = read_integer(rows, "expected_rows", 1, MAX_PUBLIC_ROWS)
-        request = ReleaseRequest(statistic, Fraction(1), delta, loss, guess)
+        limit = None
+        if self.time_limit is not None:
+            limit = float(read_positive(self.time_limit, "time_limit"))
+        request = ReleaseRequest(statistic, Fraction(1), delta, loss, guess, limit)
         if self.max_rmse is None:
             return replace(request, epsilon=read_positive(self.epsilon, "epsilon"))
         max_rmse = float(read_positive(self.max_rmse, "max_rmse"))
