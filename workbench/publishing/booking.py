@@ -124,7 +124,7 @@ class Booking:
         )
         delta = sum((release.delta for release in releases), ZERO)
         if request is not None and delta and request.read_terms().accounting == "zcdp":
-            rule = f"left out, as {request.path.name} adds up rho (zcdp), which is not known here"
+            rule = f"left out, as {request.path.name} adds up rho, which needs delta = 0 here"
             must("delta", rule, f"{nearest_float(delta):g}")
         return request
 
