@@ -58,6 +58,15 @@ def test_a_third_release_of_one_half_is_refused_under_a_total_of_one(tmp_path: P
     assert len(list_booked_values(ledger)) == 2
 
 
+def test_a_ledger_without_a_limit_accepts_every_release(tmp_path: Path) -> None:
+    ledger = tmp_path / "people.ledger"
+    wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total="inf")
+    second = wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total="inf")
+    assert second.ledger.remaining == "no limit"
+    with pytest.raises(InvalidRequest, match=r"people\.ledger: no limit"):
+        wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total=3)
+
+
 def test_the_ledger_holds_the_published_value(tmp_path: Path) -> None:
     ledger = tmp_path / "people.ledger"
     release = wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=1)
