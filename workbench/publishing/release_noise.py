@@ -35,9 +35,11 @@ from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.noise.family import FAMILY
+from workbench.families.noise.request import MAX_EPSILON, MIN_EPSILON
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.pipeline.option import check_epsilon_range
 from workbench.privacy.certificate import Certificate
 from workbench.publishing.guarantee import (
     COVERAGE,
@@ -482,6 +484,8 @@ def _choose_pair_noise(
     statistic: Statistic, epsilon: Fraction, expected_rows: int | None
 ) -> PairNoise:
     """Choose the noise of a mean with private n."""
+    # Exact probabilities at a huge ε have too many digits.
+    check_epsilon_range(epsilon, MIN_EPSILON, MAX_EPSILON)
     grid = choose_grid(statistic, epsilon)
     certificate = certify_pair(grid, statistic.person, epsilon)
     mechanism: Any = certificate.mechanism

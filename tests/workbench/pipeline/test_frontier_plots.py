@@ -31,7 +31,9 @@ def draw_errors(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
     panels = []
     for axis in figure.axes:
         labels = axis.get_legend_handles_labels()[1]
-        panels.append((axis.get_title(), [text for text in labels if not text.startswith("shaded")]))
+        panels.append(
+            (axis.get_title(), [text for text in labels if not text.startswith("shaded")])
+        )
     return panels
 
 

@@ -331,3 +331,8 @@ def test_a_histogram_is_compared_with_ripple_noise() -> None:
     release = wb.publish.histogram(table, "region", values=["north", "south"], epsilon=1)
     (ripple,) = [usual for usual in release.usual if usual.name == "ripple"]
     assert ripple.rmse == pytest.approx(release.rmse, rel=1e-6)
+
+
+def test_a_mean_refuses_an_epsilon_that_is_too_large_to_certify() -> None:
+    with pytest.raises(InvalidRequest, match="epsilon must be between 1e-09 and 700"):
+        wb.publish.mean({"age": [20]}, "age", range="18..95", epsilon=10**6)
