@@ -22,6 +22,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, time
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Number
@@ -64,10 +65,20 @@ def make_category_key(value: Any) -> Hashable:
         number = parse_rational(value)
         if number is not None:
             return number
-    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    text = unicodedata.normalize("NFKC", _format_date(value)).strip().casefold()
     if _PLAIN_DECIMAL.fullmatch(text) and text.isascii():
         return parse_rational(text)
     return text
+
+
+def _format_date(value: Any) -> str:
+    """Return the text of a cell. A day without a time is written as in a file: 2020-01-31."""
+    cell = value
+    if isinstance(value, np.datetime64):
+        cell = value.astype("datetime64[us]").item()
+    if isinstance(cell, datetime) and cell.time() == time() and cell.tzinfo is None:
+        return cell.date().isoformat()
+    return str(cell)
 
 
 def parse_number(value: Any) -> Fraction | None:
@@ -231,8 +242,8 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     """Read a private table.
 
     Args:
-        data: Path of a UTF-8 CSV file; or a DataFrame or Series; or a mapping from
-            names to lists of equal length; or a list, which is the only column.
+        data: Path of a UTF-8 CSV file; or a DataFrame, a Series or a table of pyarrow; or a
+            mapping from names to lists of equal length; or a list, which is the only column.
         header: Whether the first row of a file has the names of the columns. Default: yes, but a
             first row in which every cell may be a value is refused.
 
@@ -249,6 +260,9 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     elif hasattr(data, "iloc") and hasattr(data, "columns"):
         names = [*data.columns]
         columns = [_list_cells(data.iloc[:, k], str(name)) for k, name in enumerate(names)]
+    elif hasattr(data, "column_names"):  # A table of pyarrow.
+        names = [*data.column_names]
+        columns = [_list_cells(data.column(k), str(name)) for k, name in enumerate(names)]
     elif hasattr(data, "columns"):
         names = [*data.columns]
         columns = [_list_cells(data[name], str(name)) for name in names]
@@ -271,6 +285,8 @@ def _list_cells(values: Any, name: str) -> list[Any]:
     if isinstance(values, np.ma.MaskedArray):
         cells: list[Any] = values.tolist()  # A masked cell becomes None.
         return cells
+    if hasattr(values, "to_pylist"):  # The cells of pyarrow are objects of its own.
+        return [*values.to_pylist()]
     return [*values]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -265,3 +266,20 @@ def test_a_data_frame_is_read_by_position_and_not_by_its_index() -> None:
 def test_an_object_that_is_no_table_is_refused(data: object) -> None:
     with pytest.raises(InvalidRequest):
         read_private_table(data)
+
+
+def test_a_table_of_pyarrow_is_read_like_a_mapping() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    arrow = pyarrow.table({"age": [1, None], "region": ["north", "south"]})
+    for data in (arrow, arrow.to_batches()[0]):
+        table = read_private_table(data)
+        assert table.select_column("age", "column").list_numbers() == [Fraction(1), None]
+        assert table.select_column("region", "column").list_categories() == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    "day", [pd.Timestamp("2020-01-31"), np.datetime64("2020-01-31T00:00"), date(2020, 1, 31)]
+)
+def test_a_day_of_python_is_the_same_category_as_its_text(day: object) -> None:
+    assert make_category_key(day) == make_category_key("2020-01-31")
+    assert make_category_key(pd.Timestamp("2020-01-31 12:00")) != make_category_key("2020-01-31")
