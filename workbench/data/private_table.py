@@ -12,7 +12,7 @@ Rules for cells:
                  equal, but 02 is another text
 
 The names of columns are in the first row of a CSV file. A blank line in the file is an error unless
-it is at the end.
+it is at the end of a file of several columns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from typing import Any
 import numpy as np
 
 from workbench.data.csv_column import MISSING_TEXTS
-from workbench.data.tables import is_number, read_rows
+from workbench.data.csv_rows import split_rows
+from workbench.data.tables import CSV_LIMIT, is_number
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.numbers import parse_rational
+from workbench.io.files import read_text
 
 # A decimal without zeros in front. Other texts of digits, such as 007, are names.
 _PLAIN_DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
@@ -294,7 +296,8 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
     """Read a CSV file. Raises InvalidRequest, PrivateCellError."""
     title = Path(path).name
     try:
-        rows, lines = read_rows(path, "data")
+        text = read_text(path, CSV_LIMIT, "data").removeprefix("\ufeff")
+        rows, lines = split_rows(text, title)
     except InvalidRequest as error:
         # The separator is wrong, or the file cannot be read.
         raise InvalidRequest(str(error).replace("input must be", "data must be")) from None
@@ -308,9 +311,8 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
         must("data", "a CSV file with a header", f"{title}, which is empty")
     width = max(len(rows[0]), 1)
     for row, line in zip(rows, lines, strict=True):
-        # In a file of one column, a blank line and a missing value look alike. A blank line at the
-        # end is no row. Blank lines elsewhere are refused, so that no row changes the meaning of
-        # another one.
+        # A blank line is no row at the end, and refused elsewhere, so that no row changes the
+        # meaning of another one.
         is_blank_line = width == 1 and row != [""] and not "".join(row).strip()
         if len(row) != width or is_blank_line:
             raise PrivateCellError(
@@ -318,6 +320,14 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
                 f"line. Got {title}, in which at least one line differs.",
                 f"line {line} of {title} has {len(row)} cells.",
             )
+    if width == 1 and not text.splitlines()[-1].strip():
+        # In a file of one column, a blank line and a missing value look alike. If it were dropped,
+        # a missing value would change the number of rows, which "replace" takes as fixed.
+        raise PrivateCellError(
+            "data must have no blank line at the end if it has one column, as a blank line may be "
+            f'a missing value. Delete the line, or write "" for a missing value. Got {title}.',
+            f"the last line of {title} is blank.",
+        )
     could_be_values = [not any(map(str.isalpha, cell)) or is_number(cell) for cell in rows[0]]
     if header is None and all(could_be_values):
         must(

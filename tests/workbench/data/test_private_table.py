@@ -64,8 +64,19 @@ def test_spellings_of_a_file_give_the_same_cells(text: str, tmp_path: Path) -> N
         f"age,smoker\n1,{SECRET}\0\n",
         f'age,smoker\n1,"{SECRET}\n2,no"\n',
         f"age\n{SECRET}\n\n{SECRET}\n",
+        f"age\n{SECRET}\n\n",
+        f"age\r\n{SECRET}\r\n ",
     ],
-    ids=["ragged", "quote", "blank line", "zero byte", "line break", "blank line of one column"],
+    ids=[
+        "ragged",
+        "quote",
+        "blank line",
+        "zero byte",
+        "line break",
+        "blank line of one column",
+        "missing value at the end of one column",
+        "blanks at the end of one column",
+    ],
 )
 def test_a_damaged_file_is_refused_without_its_cells(text: str, tmp_path: Path) -> None:
     with pytest.raises(PrivateCellError) as caught:
