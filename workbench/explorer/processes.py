@@ -41,8 +41,9 @@ _SLOW_WORKER_IDLE_SECONDS = 15.0  # The slow worker ends after this time without
 _BUSY_LANE_SECONDS = 60.0  # A task that has waited this long for a busy lane is refused.
 _TICK_SECONDS = 0.25  # A waiting reader gets an empty message at this interval.
 
-# The modules that nearly every design needs.
+# The modules that nearly every design needs, after one that keeps a stop free of tracebacks.
 _PRELOADED_MODULES = [
+    "workbench.explorer.worker_start",
     "workbench.explorer.tasks",
     "workbench.models.modulo.program",
     "workbench.solvers.backends.highs",
