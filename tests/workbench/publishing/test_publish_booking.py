@@ -63,7 +63,7 @@ def test_a_ledger_without_a_limit_accepts_every_release(tmp_path: Path) -> None:
     wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total="inf")
     second = wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total="inf")
     assert second.ledger.remaining == "no limit"
-    with pytest.raises(InvalidRequest, match="people.ledger has no limit"):
+    with pytest.raises(InvalidRequest, match=r"people\.ledger has no limit"):
         wb.publish.count(PEOPLE, epsilon=50, ledger=ledger, total=3)
 
 
