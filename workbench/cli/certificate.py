@@ -262,7 +262,7 @@ def _prove_file(file: Path) -> Report:
         if guarantee is not None:
             yield "In plain words:"
             yield from (f"  {sentence}" for sentence in guarantee.sentences)
-            yield "Not promised:"
+            yield "Limits:"
             yield from (f"  {sentence}" for sentence in guarantee.limits)
         if entries:
             yield "Recorded, not proven:"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def publish_count(**options: Any) -> Report:
-    """Publish how many rows satisfy a condition, with the best integer noise.
+    """Publish how many rows satisfy a condition, with the optimal integer noise.
 
     Args:
         options: Options of the command.
@@ -30,7 +30,7 @@ def publish_count(**options: Any) -> Report:
 
 
 def publish_sum(**options: Any) -> Report:
-    """Publish the sum of a column, with the best noise on the reals.
+    """Publish the sum of a column, with the optimal noise on the reals.
 
     Args:
         options: Options of the command.
@@ -59,8 +59,9 @@ def publish_histogram(**options: Any) -> Report:
 def publish_plan(
     *, plan: Path, data: Path | None, save: Path | None, html: Path | None, **options: Any
 ) -> Report:
-    """Publish several statistics under one budget, split so that their relative errors are equal.
+    """Publish several statistics under one budget.
 
+    The budget is split so that each error, divided by the size of its statistic, is the same.
     The plan is a TOML file. It names the data and has a table [[statistic]] for each statistic.
 
     Args:
@@ -88,7 +89,9 @@ def publish_plan(
     if html:
         from workbench.publishing.page import render_plan_page
 
-        write_output(html, render_plan_page(release).encode())
+        table = data if data is not None else read_plan(plan).get("data")
+        name = "" if table is None else Path(table).name
+        write_output(html, render_plan_page(release, name).encode())
     ledger = vars(release.ledger) if release.ledger is not None else None
     values = {**release.to_dict(), "ledger": ledger, "certificates": certificates}
     heads = ("statistic", "epsilon", "value", "95 % interval", "RMSE")
@@ -139,7 +142,7 @@ def _publish_statistic(
     if html:
         from workbench.publishing.page import render_release_page
 
-        write_output(html, render_release_page(release).encode())
+        write_output(html, render_release_page(release, data.name).encode())
     return Report(functools.partial(_list_values, release), _list_parts(release))
 
 

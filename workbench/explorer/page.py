@@ -338,7 +338,7 @@ def _return_figure(figure: Any) -> Any:
 def _make_guarantee_section(guarantee: Guarantee) -> Values:
     """Return the section that states the guarantee of the recommended class in plain words."""
     sentences = {"kind": "text", "text": " ".join(guarantee.sentences)}
-    limits = [("not promised", text) for text in guarantee.limits]
+    limits = [("limits", text) for text in guarantee.limits]
     facts = {"kind": "facts", "rows": limits}
     return _make_section("What the recommended class guarantees", sentences, facts, is_narrow=False)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import numpy as np
 
 from workbench.data.plain import read_boolean
 from workbench.errors import must
-from workbench.exact.numbers import ZERO, nearest_float
+from workbench.exact.numbers import ONE, ZERO, nearest_float
 from workbench.io.files import others_can_read, read_file_path, require_distinct_files, write_json
 from workbench.privacy.ledger_request import LedgerRequest
-from workbench.privacy.privacy_budget import PrivacyBudget
-from workbench.privacy.release_ledger import LedgerEntry
+from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
+from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
+from workbench.publishing.guarantee import bound_advantage, count_right_guesses
 from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.request import ReleaseRequest
 
@@ -190,7 +193,54 @@ def book_release(
     if ledger.terms.accounting == "zcdp":
         cost = entry.describe_cost("zcdp")
     remaining = ledger.describe_public_remainder(entries)
-    return LedgerStatus(ledger.path.name, entries[-1].number, remaining, cost)
+    return LedgerStatus(
+        ledger.path.name,
+        entries[-1].number,
+        remaining,
+        cost,
+        _describe_total(ledger.terms),
+        describe_all_releases(ledger, entries),
+    )
+
+
+def describe_all_releases(ledger: ReleaseLedger, entries: Sequence[LedgerEntry]) -> str | None:
+    """Describe what an attacker learns from all releases of a ledger together, in a sentence.
+
+    From ρ of zCDP, Pinsker's inequality gives δ(0) <= √(ρ/2), as ρ bounds the KL divergence.
+
+    Args:
+        ledger: The ledger.
+        entries: All its releases.
+
+    Returns:
+        None without releases, if a cost is private, or if no ε, δ or ρ is known for all of them.
+    """
+    if not entries or ledger.has_private_costs(entries):
+        return None
+    if ledger.terms.accounting == "zcdp":
+        rhos = [entry.zcdp_rho for entry in entries]
+        rho = sum((rho for rho in rhos if rho is not None), ZERO)
+        if None in rhos:
+            return None
+        # The factor is larger than the rounding errors of the root.
+        advantage = min(ONE, Fraction(math.sqrt(rho / 2) * (1 + 1e-12)))
+    else:
+        budget = add_budgets([entry.charge for entry in entries])
+        if budget is None or budget.epsilon is None or budget.per_distance:
+            return None
+        advantage = bound_advantage(budget.epsilon, min(ONE, budget.delta))
+    used = ledger.describe_used_budget(entries)
+    return (
+        f"All releases of {ledger.path.name} together: {used}, at most "
+        f"{count_right_guesses(advantage)} of 100 guesses are right."
+    )
+
+
+def _describe_total(terms: LedgerTerms) -> str | None:
+    """Describe the total of a ledger. None without one."""
+    if terms.epsilon is None:
+        return None
+    return str(PrivacyBudget(terms.epsilon, terms.delta))
 
 
 def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None:
@@ -202,4 +252,5 @@ def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None
     if request is None:
         return None
     remaining = request.describe_public_remainder()
-    return LedgerStatus(request.path.name, None, f"{remaining} before this release")
+    total = _describe_total(request.read_terms())
+    return LedgerStatus(request.path.name, None, f"{remaining} before this release", total=total)

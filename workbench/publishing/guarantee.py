@@ -24,7 +24,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, Real, exp_interval, read_positive, read_probability
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit import audit
-from workbench.questions.joint_query import NEIGHBOURS
+from workbench.questions.joint_query import NEIGHBOURS, REPLACE
 from workbench.solvers.search import bisect_integers
 
 COVERAGE = Fraction(19, 20)  # Probability that an interval contains the true value.
@@ -34,16 +34,26 @@ MAX_EPSILON = 1000  # Above this ε, e^ε is not computed. The guess is then 100
 # What is equally likely beforehand under each relation.
 _PRIORS = {
     "add-remove": "that the person is in the data or not",
-    "replace": "that the person has one or the other of two given sets of rows",
+    "replace": "that the rows of the person are one of two given sets of rows",
 }
+_ONE_ROW_PRIOR = "that the row of the person is one of two given rows"
 _STATISTIC_LIMIT = (
-    "What follows from the statistic for everybody also follows for a person whose row is not in "
-    "the data."
+    "The statistic can reveal facts about people in general. Such a fact, for example that smokers "
+    "fall ill more often, also holds for people who are not in the table."
 )
 _NO_LEDGER_LIMIT = (
-    "Every further release of these data adds to the budget, also if it is in no ledger."
+    "Each further release about the same people tells more about them. The budgets add up, also "
+    "if a release is in no ledger."
 )
-_LEDGER_LIMIT = "Releases of these data that are not in the ledger add to the budget."
+_LEDGER_LIMIT = (
+    "The ledger knows only its own releases. Any other release about the same people tells more "
+    "about them."
+)
+_WARNED_RIGHT_GUESSES = 100  # From this many right guesses of 100, a report has a warning.
+_WARNING = (
+    "This guarantee protects almost nothing, as an attacker may be right in nearly every case. "
+    "Choose a smaller epsilon."
+)
 
 
 def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
@@ -93,7 +103,20 @@ def count_right_guesses(advantage: Fraction) -> int:
     return math.ceil(50 * (1 + read_probability(advantage, "advantage")))
 
 
-def describe_guarantee(advantage: Fraction, neighbours: str, numbers: int = 1) -> tuple[str, str]:
+def list_warnings(advantage: Fraction) -> tuple[str, ...]:
+    """List a warning about a guarantee that protects almost nothing, or no warning.
+
+    Args:
+        advantage: δ(0) of the worst neighbours, or an upper bound, in [0, 1].
+    """
+    if count_right_guesses(advantage) < _WARNED_RIGHT_GUESSES:
+        return ()
+    return (_WARNING,)
+
+
+def describe_guarantee(
+    advantage: Fraction, neighbours: str, numbers: int = 1, *, has_one_row: bool = False
+) -> tuple[str, str]:
     """Describe a guarantee in two sentences for people who do not know differential privacy.
 
     Args:
@@ -101,9 +124,10 @@ def describe_guarantee(advantage: Fraction, neighbours: str, numbers: int = 1) -
             it is δ(0) of their composition.
         neighbours: "add-remove" or "replace", the relation of the release.
         numbers: How many numbers are published.
+        has_one_row: Whether every row of the table is one person.
 
     Returns:
-        Two sentences.
+        The sentence of the prior, and those of the right guesses.
 
     Raises:
         InvalidRequest: If an argument is outside its range.
@@ -114,13 +138,16 @@ def describe_guarantee(advantage: Fraction, neighbours: str, numbers: int = 1) -
     if read_integer(numbers, "numbers", 1) == 1:
         subject = "this number"
     right_guesses = count_right_guesses(advantage)
-    return write_sentences(_PRIORS[neighbours], "all other rows", subject, right_guesses)
+    prior = _PRIORS[neighbours]
+    if has_one_row and neighbours == REPLACE:
+        prior = _ONE_ROW_PRIOR
+    return write_sentences(prior, "all other rows", subject, right_guesses)
 
 
 def write_sentences(
     prior: str, knowledge: str, subject: str, right_guesses: int
 ) -> tuple[str, str]:
-    """Write the two sentences of a guarantee.
+    """Write the sentence of the prior, and those of the right guesses.
 
     Args:
         prior: What is equally likely beforehand, a clause that begins with "that".
@@ -130,13 +157,14 @@ def write_sentences(
     """
     return (
         f"Suppose it is equally likely beforehand {prior}.",
-        f"Whoever sees {subject} and knows {knowledge} then guesses right in at most "
-        f"{right_guesses} of 100 cases; 50 is guessing without {subject}.",
+        f"An attacker who knows {knowledge} and sees {subject} guesses which of the two is true, "
+        f"and is right in at most {right_guesses} of 100 cases. Without {subject}, it is 50 of "
+        "100 cases.",
     )
 
 
 def list_limits(max_rows: int | None = None, *, has_ledger: bool = False) -> tuple[str, ...]:
-    """List sentences on what no guarantee of differential privacy promises.
+    """List sentences on the limits of every guarantee of differential privacy.
 
     Args:
         max_rows: K, the largest number of rows of a person that are protected. None: all rows of a
@@ -146,7 +174,7 @@ def list_limits(max_rows: int | None = None, *, has_ledger: bool = False) -> tup
     limits = [_STATISTIC_LIMIT]
     if max_rows is not None:
         number = "more than one row" if max_rows == 1 else f"more than {max_rows} rows"
-        limits.append(f"A person with {number} is protected less.")
+        limits.append(f"A person with {number} is protected less than stated.")
     return (*limits, _LEDGER_LIMIT if has_ledger else _NO_LEDGER_LIMIT)
 
 

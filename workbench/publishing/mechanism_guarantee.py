@@ -3,14 +3,14 @@
 The sentences are those of `workbench.publishing.guarantee`, with the relation of the mechanism:
 
     mechanism                        what is equally likely beforehand
-    joint release                    the person is in the data or not; or has one or the other of
-                                     two given sets of rows
-    noise, channel with neighbours   the true answer is one or the other of two neighbours. The
-                                     relation of the table is not known here
-    channel without neighbours       the true value is one or the other of any two values
-    label randomizer, quantizer      the person's value is one or the other of any two values
-    channel with several budgets     the true answer is one or the other of two neighbours with the
-    (metric privacy)                 smallest budget. The number for other answers is a limit
+    joint release                    the person is in the data or not; or the rows of the person
+                                     are one of two given sets of rows
+    noise, channel with neighbours   the true answer is one of two neighbours. The relation of the
+                                     table is not known here
+    channel without neighbours       the true value is one of any two values
+    label randomizer, quantizer      the person's value is one of any two values
+    channel with several budgets     the true answer is one of two neighbours with the smallest
+    (metric privacy)                 budget. The number for other answers is a limit
 
 The number p of right guesses is that of the worst such pair, and exact. If an exact audit would
 take too long, p is the bound that (ε, δ) imply. δ(0) = Σ max(0, P - Q) is the same in both orders
@@ -86,7 +86,7 @@ class Guarantee:
 
     Attributes:
         sentences: The prior, and how often the best attacker guesses right.
-        limits: What is not promised, one sentence or two each.
+        limits: What the guarantee does not protect from, one sentence or two each.
         right_guesses: Right guesses of 100, rounded up.
         is_exact: Whether `right_guesses` is exact before it is rounded. False: it is a bound.
     """
@@ -100,7 +100,7 @@ class Guarantee:
         """Return the guarantee as rows (label, text) of a report."""
         return [
             ("in plain words", " ".join(self.sentences)),
-            *(("not promised", text) for text in self.limits),
+            *(("limits", text) for text in self.limits),
         ]
 
     def to_dict(self) -> Record:
@@ -268,13 +268,13 @@ def _describe_relation(mechanism: Any, worst: PairAudit | None, nearest: str) ->
 
 def _relate_answers(neighbours: str) -> _Relation:
     """Describe neighbouring true answers of a query."""
-    prior = f"that the true answer is one or the other of two given {neighbours}"
+    prior = f"that the true answer is one of two given {neighbours}"
     return _Relation(prior, "these two answers", (_RELATION_LIMIT,))
 
 
 def _relate_values(noun: str) -> _Relation:
     """Describe a mechanism for the value of one person, with every two values as neighbours."""
-    prior = f"that the person's {noun} is one or the other of any two given {noun}s"
+    prior = f"that the person's {noun} is one of two given {noun}s"
     return _Relation(prior, "all other data")
 
 
@@ -316,7 +316,7 @@ def _relate_rows(channel: Channel, worst: PairAudit | None, nearest: str) -> _Re
         relation = _relate_answers(f"answers {nearest}{example}")
         return replace(relation, limits=(limit,))
     if channel.neighbours is None:
-        prior = f"that the true value is one or the other of any two given values{example}"
+        prior = f"that the true value is one of two given values{example}"
         return _Relation(prior, "these two values")
     return _relate_answers(f"answers that are neighbours{example}")
 

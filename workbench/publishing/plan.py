@@ -48,10 +48,12 @@ from workbench.publishing.guarantee import (
     bound_advantage,
     count_right_guesses,
     describe_guarantee,
+    list_warnings,
 )
 from workbench.publishing.release import (
     LedgerStatus,
     Release,
+    describe_ledger,
     describe_persons,
     format_budget,
     format_error,
@@ -160,9 +162,14 @@ class PlanRelease:
     @property
     def guarantee(self) -> tuple[str, str]:
         """Return the guarantee of all releases together, in two sentences."""
-        neighbours = self.releases[0].statistic.person.neighbours
+        statistic = self.releases[0].statistic
         numbers = sum(max(1, len(release.labels)) for release in self.releases)
-        return describe_guarantee(self.advantage, neighbours, numbers)
+        return describe_guarantee(
+            self.advantage,
+            statistic.person.neighbours,
+            numbers,
+            has_one_row=statistic.person_column is None,
+        )
 
     @property
     def not_promised(self) -> tuple[str, ...]:
@@ -191,15 +198,15 @@ class PlanRelease:
         facts = []
         if self.releases[0].published is None:
             facts.append(("dry run", "no data were read and no budget was used"))
-        ledger = "; no ledger adds it to other releases"
-        if self.ledger is not None:
-            ledger = self.ledger.describe()
+        ledger_facts = [] if self.ledger is None else self.ledger.facts()
         return [
             *facts,
             *(("privacy", sentence) for sentence in self.persons),
             ("guarantee", " ".join(self.guarantee)),
-            *(("not promised", sentence) for sentence in self.not_promised),
-            ("budget", format_budget(self.epsilon, self.delta) + ledger),
+            *(("warning", sentence) for sentence in list_warnings(self.advantage)),
+            *(("limits", sentence) for sentence in self.not_promised),
+            ("budget", format_budget(self.epsilon, self.delta) + describe_ledger(self.ledger)),
+            *ledger_facts,
         ]
 
     def to_dict(self) -> Record:
@@ -219,7 +226,7 @@ class PlanRelease:
             "right_guesses": count_right_guesses(self.advantage),
             "guarantee": [*self.guarantee],
             "not_promised": [*self.not_promised],
-            "notes": self.persons,
+            "notes": [*self.persons, *list_warnings(self.advantage)],
         }
 
     def to_json(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -23,10 +24,17 @@ from workbench.publishing.guarantee import (
     count_right_guesses,
     describe_guarantee,
     list_limits,
+    list_warnings,
 )
 from workbench.publishing.release_noise import Interval, Published
-from workbench.publishing.statistic import Statistic
-from workbench.publishing.usual_noise import UsualNoise
+from workbench.publishing.statistic import COUNT, HISTOGRAM, Statistic
+from workbench.publishing.usual_noise import (
+    ANALYTIC_GAUSSIAN,
+    CLASSIC_GAUSSIAN,
+    GEOMETRIC,
+    LAPLACE,
+    UsualNoise,
+)
 from workbench.questions.joint_query import ADD_REMOVE
 
 if TYPE_CHECKING:
@@ -34,6 +42,13 @@ if TYPE_CHECKING:
 
 Label = tuple[str, ...]
 _ERROR_DIGITS = 4  # An error is shown with this many significant digits.
+_LEAST_PERCENT = 0.05  # Errors that differ by less are called the same.
+_USUAL_NAMES = {
+    GEOMETRIC: "geometric noise",
+    LAPLACE: "Laplace noise on the reals",
+    ANALYTIC_GAUSSIAN: "analytic Gaussian noise",
+    CLASSIC_GAUSSIAN: "classic Gaussian noise",
+}
 _MAX_VALUE_DECIMALS = 12  # A published number is shown with at most this many decimals.
 
 
@@ -46,21 +61,33 @@ class LedgerStatus:
         number: Number of the release in the ledger. None for a dry run.
         remaining: The remaining budget in words.
         cost: Cost of the release in words, if the ledger does not add up ε. Otherwise None.
+        total: Total budget of the ledger in words. None without a total.
+        all_releases: A sentence on the guarantee of all releases of the ledger together. None for
+            a dry run, and if it is private or not known.
     """
 
     file: str
     number: int | None
     remaining: str
     cost: str | None = None
+    total: str | None = None
+    all_releases: str | None = None
 
     def describe(self) -> str:
         """Return the rest of the line of a budget."""
-        number = ""
+        text = f"The ledger is {self.file}."
         if self.number is not None:
-            number = f", release {self.number} of {self.file}"
+            text = f"This is release {self.number} of {self.file}."
         if self.cost is not None:
-            number += f", which counts {self.cost}"
-        return f"{number}; left: {self.remaining}"
+            text += f" It counts {self.cost}."
+        total = "Without a total" if self.total is None else f"Of the total {self.total}"
+        return f". {text} {total}, this is left: {self.remaining}."
+
+    def facts(self) -> Facts:
+        """Return rows (label, text) on all releases of the ledger."""
+        if self.all_releases is None:
+            return []
+        return [("all releases", self.all_releases)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +169,12 @@ class Release:
     def guarantee(self) -> tuple[str, str]:
         """Return the guarantee in two sentences."""
         numbers = max(1, len(self.statistic.labels))
-        return describe_guarantee(self.advantage, self.statistic.person.neighbours, numbers)
+        return describe_guarantee(
+            self.advantage,
+            self.statistic.person.neighbours,
+            numbers,
+            has_one_row=self.statistic.person_column is None,
+        )
 
     @property
     def not_promised(self) -> tuple[str, ...]:
@@ -176,9 +208,12 @@ class Release:
             ("mechanism", self.mechanism),
             ("privacy", self.persons),
             ("guarantee", " ".join(self.guarantee)),
-            *(("not promised", sentence) for sentence in self.not_promised),
-            ("budget", self.budget + self._describe_ledger()),
+            *(("warning", sentence) for sentence in list_warnings(self.advantage)),
+            *(("limits", sentence) for sentence in self.not_promised),
+            ("budget", self.budget + describe_ledger(self.ledger)),
         ]
+        if self.ledger is not None:
+            facts += self.ledger.facts()
         return facts
 
     @property
@@ -205,57 +240,59 @@ class Release:
             return ""
         return self._format_interval(self.interval)
 
-    def _describe_ledger(self) -> str:
-        """Return the rest of the line of the budget."""
-        if self.ledger is None:
-            return "; no ledger adds it to other releases"
-        return self.ledger.describe()
-
     def _describe_error(self) -> str:
         """Return the line of the error."""
-        each = " of each number" if self.statistic.labels else ""
         if self.rmse is None:
-            return "known after the release, or with --expected-rows, a public guess"
-        text = f"root mean squared error {format_error(self.rmse)}{each}"
-        if self.width is not None:
-            text += f"; at most {format_error(self.width)} in 95 of 100 cases"
-        if self.statistic.is_pair and self.published is not None:
-            text += " (estimated from the published sums)"
+            return (
+                "not known before the release. Give a public guess of the number of rows with "
+                "--expected-rows."
+            )
+        is_drawn_pair = self.statistic.is_pair and self.published is not None
+        text = f"root mean squared error {format_error(self.rmse)}"
+        if self.statistic.labels and is_drawn_pair:
+            # Groups have different numbers of rows. `rmse` is that of the worst group.
+            text = f"largest {text} of a group"
+        elif self.statistic.labels:
+            text += " of each number"
+        if is_drawn_pair:
+            text += ", estimated from the noisy sums"
         elif self.statistic.is_pair:
-            text += " at the worst mean, for the expected number of rows"
+            text += " for the expected number of rows, whatever the mean is"
+        if self.width is not None:
+            text += f". In 95 of 100 cases, the noise is at most {format_error(self.width)}"
         if self.rounding:
-            # Values on the grid, such as whole numbers on a grid of tenths, are not moved.
             text += (
-                f"; rounding adds at most {format_error(self.rounding)}, 0 for values on the grid"
+                f". Rounding the values moves the mean by at most {format_error(self.rounding)}, "
+                "and by 0 if all are multiples of the step above low"
             )
         return text
 
     def _describe_usual(self) -> str:
         """Return the line about the usual noise."""
+        place = ""
+        if self.statistic.is_pair:
+            place = " on the sum and on the number of rows"
         texts = []
         for usual in self.usual:
             change = ""
             if self.rmse:
-                change = f" ({100 * (usual.rmse / self.rmse - 1):+.1f} %)"
-            texts.append(f"{usual.name} {format_error(usual.rmse)}{change}")
-        line = f"root mean squared error of {', '.join(texts)}"
+                percent = 100 * (usual.rmse / self.rmse - 1)
+                change = f" ({percent:+.1f} % error)"
+                if abs(percent) < _LEAST_PERCENT:
+                    change = " (the same error)"
+            texts.append(f"{_USUAL_NAMES[usual.name]}{place} {format_error(usual.rmse)}{change}")
+        line = f"root mean squared error of {', of '.join(texts)}"
         if not self.delta:
-            line += "; Gaussian noise needs delta > 0"
+            line += ". Gaussian noise is not possible at delta = 0"
         return line
 
     def _format_value(self, value: float) -> str:
         """Format a number with the decimals that its error leaves meaningful."""
-        if isinstance(value, int):
-            return str(value)
-        decimals = _MAX_VALUE_DECIMALS
-        error = self.rmse
-        if error:
-            decimals = min(decimals, max(0, 2 - math.floor(math.log10(error))))
-        return f"{value:.{decimals}f}"
+        return format_number(value, self.rmse)
 
     def _format_interval(self, interval: Interval) -> str:
         """Format an interval."""
-        return " to ".join(map(self._format_value, interval))
+        return format_interval(interval, self.rmse)
 
     def to_dict(self) -> Record:
         """Return everything but the certificate and the ledger as data for JSON."""
@@ -288,7 +325,7 @@ class Release:
             "right_guesses": count_right_guesses(self.advantage),
             "guarantee": [*self.guarantee],
             "not_promised": [*self.not_promised],
-            "notes": [self.persons, *self.notes],
+            "notes": [self.persons, *list_warnings(self.advantage), *self.notes],
             "usual_noise": {usual.name: usual.rmse for usual in self.usual},
         }
 
@@ -342,18 +379,66 @@ def describe_persons(statistic: Statistic) -> str:
         statistic: The statistic.
     """
     person = statistic.person
-    change = "added or removed" if person.neighbours == ADD_REMOVE else "replaced by others"
+    is_added = person.neighbours == ADD_REMOVE
     if statistic.person_column is None:
-        return f"One row is one person, whose row is {change}. --person names whose row it is."
-    rows = "1 row" if person.rows == 1 else f"{person.rows} rows"
-    rule = f"the {rows} with the least values count"
+        change = "this row replaced by another row"
+        if is_added:
+            change = "this row and without it"
+        return (
+            f"Each row counts as one person. The guarantee compares the table with {change}. The "
+            "option --person protects people with several rows."
+        )
+    change = "these rows replaced by others"
+    if is_added:
+        change = "these rows and without them"
+    rows = "1 row counts" if person.rows == 1 else f"only {person.rows} rows count"
+    order = "bins" if statistic.kind == HISTOGRAM else "values"
+    rule = f"{rows}, those first in the order of the {order}"
+    if statistic.kind == COUNT:
+        rule = rows
     if statistic.one_row_per_bin:
-        rule = f"one row in each of the first {person.rows} bins counts"
+        rule = f"one row counts in each of at most {person.rows} bins, in the order of the bins"
     return (
-        f"All rows with the same {statistic.person_column}, in upper or lower case and with or "
-        f"without blanks, are one person and are {change}. Of a person with more rows, {rule}, "
-        "which may bias the result."
+        f"All rows with the same {statistic.person_column} are one person, also if upper and lower "
+        "case, blanks or spellings of a number differ. The guarantee compares the table with "
+        f"{change}. If a person has more rows, {rule}. The result may then be biased."
     )
+
+
+def describe_ledger(ledger: LedgerStatus | None) -> str:
+    """Describe the ledger of a release, after its budget in the same line.
+
+    Args:
+        ledger: What the ledger says. None without a ledger.
+    """
+    if ledger is None:
+        return ". This release is in no ledger. Add up the budgets of all releases yourself."
+    return ledger.describe()
+
+
+def format_number(value: float, error: float | None) -> str:
+    """Format a published number with the decimals that its error leaves meaningful.
+
+    Args:
+        value: The number. An integer is written with all digits.
+        error: Root mean squared error. None or 0 gives all decimals.
+    """
+    if isinstance(value, int):
+        return str(value)
+    decimals = _MAX_VALUE_DECIMALS
+    if error:
+        decimals = min(decimals, max(0, 2 - math.floor(math.log10(error))))
+    return f"{value:.{decimals}f}"
+
+
+def format_interval(interval: Sequence[float], error: float | None) -> str:
+    """Format an interval as "low to high", with the decimals of `format_number`.
+
+    Args:
+        interval: Its two ends.
+        error: Root mean squared error of the published number.
+    """
+    return " to ".join(format_number(end, error) for end in interval)
 
 
 def format_budget(epsilon: Fraction, delta: Fraction) -> str:

@@ -311,7 +311,9 @@ def choose_noise(
         query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
         candidate = find_best_candidate(query, epsilon, delta, seconds=limit)
         _refuse_wide_noise(candidate.mechanism.noise, epsilon)
-        text = f"{candidate.name} noise on every bin, the best certified candidate"
+        text = (
+            f"{candidate.name} noise on every bin, the best of the kinds of noise that were tried"
+        )
         return NumberNoise(candidate.certificate, text, low=ZERO)
     if statistic.is_pair:
         return _choose_pair_noise(statistic, epsilon, expected_rows)
@@ -378,13 +380,17 @@ class _ProvenNoise:
         place = "integers" if isinstance(question, IntegerNoise) else "reals"
         sensitivity = f"sensitivity {float(question.sensitivity):.6g}"
         if self.gap <= _MAX_UNMENTIONED_GAP:
-            return f"the noise on the {place} of least expected {loss} loss, {sensitivity}"
+            error = "mean squared error" if loss == "squared" else "mean absolute error"
+            return (
+                f"optimal noise on the {place}: the smallest {error} among all noise that does not "
+                f"depend on the data. One person changes the true number by at most "
+                f"{float(question.sensitivity):.6g}."
+            )
         if self.bound <= 0:
             return f"noise on the {place}, {sensitivity}, the best found in the time limit"
         least = f"an expected absolute error below {_round_error_down(self.bound)}"
         if loss == "squared":
-            error = math.sqrt(self.bound)
-            least = f"a root mean squared error below {_round_error_down(error)}"
+            least = f"a root mean squared error below {_round_error_down(math.sqrt(self.bound))}"
         return f"noise on the {place}, {sensitivity}; no such noise has {least}"
 
 
@@ -491,8 +497,9 @@ def _choose_pair_noise(
     mechanism: Any = certificate.mechanism
     _refuse_wide_noise(mechanism.noise, epsilon)
     text = (
-        "geometric noise on the sums of x - low and high - x, whose quotient is the mean; "
-        f"values are first rounded to low plus multiples of {float(grid.step):g}"
+        "geometric noise on the two sums A of (x - low) and B of (high - x). The mean is "
+        "low + (high - low) A / (A + B). Values are first rounded to multiples of "
+        f"{float(grid.step):g} above low."
     )
     return PairNoise(certificate, text, grid, expected_rows)
 

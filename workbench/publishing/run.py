@@ -35,13 +35,15 @@ from workbench.publishing.usual_noise import (
     PublishedVector,
     UsualNoise,
     list_usual_noise,
+    measure_geometric_noise,
     measure_histogram,
     measure_number,
     measure_sum_and_count,
 )
 
 _GROUPS_NOTE = (
-    "The row of a person is in one group, so all groups together cost what one group costs."
+    "Each person is in one group only. So the budget of all groups together is the budget of one "
+    "group."
 )
 
 
@@ -133,7 +135,7 @@ def _draw(
 def list_usual_errors(
     request: ReleaseRequest, estimate: tuple[int, Fraction] | None = None
 ) -> tuple[UsualNoise, ...]:
-    """List the errors of usual Laplace and Gaussian noise, and of ripple noise on a histogram.
+    """List the errors of usual noise, and of ripple noise on a histogram.
 
     Args:
         request: The statistic and its budget.
@@ -145,12 +147,14 @@ def list_usual_errors(
     if vector is None:
         return ()
     usual = list_usual_noise(vector, request.epsilon, request.delta)
+    if statistic.kind == COUNT:
+        usual.append(measure_geometric_noise(vector.l1_norm, request.epsilon))
     if statistic.kind == HISTOGRAM:
         query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
         with suppress(InvalidRequest):  # The sums of ripple noise would be too long.
             rmse = compute_ripple_rmse(query, len(statistic.labels), request.epsilon)
             usual.append(UsualNoise(RIPPLE, rmse, is_pure=True))
-    return tuple(usual)
+    return tuple(sorted(usual, key=lambda noise: noise.rmse))
 
 
 def _measure_vector(

@@ -1,10 +1,12 @@
 """Compute the error of Laplace and Gaussian noise that is calibrated the usual way.
 
 The usual calibration knows only how far one person moves the published vector: by at most Δ1 in the
-L1 norm and Δ2 in the L2 norm. Every coordinate gets independent noise on the reals.
+L1 norm and Δ2 in the L2 norm. Every coordinate gets independent noise on the reals. Geometric noise
+is on the integers, for a count.
 
     noise                standard deviation             private for
     Laplace              √2 Δ1 / ε                      ε > 0, with δ = 0; Dwork et al. 2006
+    geometric            √(2a) / (1 - a), a = e^(-ε/Δ)  ε > 0, with δ = 0; Ghosh et al. 2009
     classic Gaussian     Δ2 √(2 ln(1.25/δ)) / ε         0 < ε < 1, δ > 0; Dwork and Roth 2014, A.1
     analytic Gaussian    Δ2 σ(ε, δ)                     ε > 0, δ > 0; Balle and Wang 2018
 
@@ -41,8 +43,10 @@ from workbench.publishing.sensitivity import MAX_PUBLIC_ROWS, PersonRows, comput
 from workbench.questions.joint_query import REPLACE
 
 LAPLACE = "Laplace"
+GEOMETRIC = "geometric"
 CLASSIC_GAUSSIAN = "classic Gaussian"
 ANALYTIC_GAUSSIAN = "analytic Gaussian"
+_MAX_GEOMETRIC_EXPONENT = 1000  # From this ε/Δ, the error of geometric noise is 0 as a float.
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class UsualNoise:
     """The error of noise that is calibrated the usual way.
 
     Attributes:
-        name: "Laplace", "classic Gaussian" or "analytic Gaussian".
+        name: "Laplace", "geometric", "classic Gaussian" or "analytic Gaussian".
         rmse: Root mean squared error of a count, a sum, a mean or one bin, in its unit.
         is_pure: Whether the noise is private with δ = 0.
     """
@@ -107,6 +111,24 @@ def list_usual_noise(vector: PublishedVector, epsilon: Real, delta: Real = 0) ->
             sigma = l2_norm * compute_classic_sigma(float(exact_epsilon), float(exact_delta))
             noise.append(UsualNoise(CLASSIC_GAUSSIAN, factor * sigma, is_pure=False))
     return sorted(noise, key=lambda kind: kind.rmse)
+
+
+def measure_geometric_noise(sensitivity: Real, epsilon: Real) -> UsualNoise:
+    """Measure geometric noise for a count, P(η) ∝ a^|η| with a = e^(-ε/Δ).
+
+    Args:
+        sensitivity: Δ > 0.
+        epsilon: ε > 0.
+
+    Raises:
+        InvalidRequest: If an argument is outside its range.
+    """
+    exponent = read_positive(epsilon, "epsilon") / read_positive(sensitivity, "sensitivity")
+    # √(2a) / (1 - a) = 1 / (√2 sinh(ε / 2Δ)), which keeps its digits at a small ε.
+    error = 0.0
+    if exponent < _MAX_GEOMETRIC_EXPONENT:
+        error = 1 / (math.sqrt(2) * math.sinh(float(exponent) / 2))
+    return UsualNoise(GEOMETRIC, error, is_pure=True)
 
 
 def compute_classic_sigma(epsilon: float, delta: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import workbench as wb
 from workbench.cli import main
 from workbench.publishing.release_noise import NumberNoise, PairNoise, Published
 
@@ -111,7 +113,7 @@ def test_the_report_for_the_owner_names_the_line_of_a_wrong_cell(
 def test_the_output_of_a_count(run: Runner, tmp_path: Path) -> None:
     code, out, _ = run(*COMMANDS["count"], write_table(tmp_path, CLEAN), "--epsilon", 200)
     assert code == 0
-    for line in ("value          2", "One row is one person", "guarantee", "not promised"):
+    for line in ("value          2", "Each row counts as one person", "guarantee", "limits"):
         assert line in out
 
 
@@ -152,6 +154,43 @@ def test_the_page_to_sign_escapes_names(run: Runner, tmp_path: Path) -> None:
     assert run(*command)[0] == 0
     assert "<i>" not in page.read_text()
     assert "Name and signature" in page.read_text()
+
+
+def test_the_page_to_sign_names_the_data_and_the_certificate(run: Runner, tmp_path: Path) -> None:
+    page = tmp_path / "release.html"
+    certificate = tmp_path / "count.json"
+    outputs = ("--html", page, "--save", certificate)
+    table = write_table(tmp_path, CLEAN)
+    assert run(*COMMANDS["count"], table, "--epsilon", 1, *outputs)[0] == 0
+    text = page.read_text()
+    assert f"SHA-256 {hashlib.sha256(certificate.read_bytes()).hexdigest()}" in text
+    assert f"<td>{table.name}</td>" in text
+    assert str(tmp_path) not in text
+    assert f"workbench {wb.__version__}" in text
+
+
+def test_the_page_of_a_dry_run_is_a_request(run: Runner, tmp_path: Path) -> None:
+    page = tmp_path / "request.html"
+    assert run(*COMMANDS["count"], "no.csv", "--epsilon", 1, "--dry-run", "--html", page)[0] == 0
+    assert "<h1>Request: " in page.read_text()
+    assert "the limits of this request" in page.read_text()
+
+
+def test_a_plan_is_printed_again_with_the_published_numbers(run: Runner, tmp_path: Path) -> None:
+    write_table(tmp_path, CLEAN)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'data = "people.csv"\n'
+        '[[statistic]]\nkind = "mean"\ncolumn = "age"\nrange = "0..100"\nweight = 1\n'
+        '[[statistic]]\nkind = "histogram"\ncolumn = "smoker"\nvalues = ["yes", "no"]\n'
+        "weight = 1\n"
+    )
+    ledger = tmp_path / "people.ledger"
+    release = wb.publish.plan(plan, epsilon=1, ledger=ledger, total=1)
+    code, out, _ = run("again", ledger, 1)
+    assert code == 0
+    for name, _, value, interval, _ in release.rows:
+        assert f"{name}: {value} (95 % interval {interval})\n" in out
 
 
 def test_a_command_has_no_options_of_other_statistics(run: Runner, tmp_path: Path) -> None:

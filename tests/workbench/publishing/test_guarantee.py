@@ -18,6 +18,7 @@ from workbench.publishing.guarantee import (
     count_right_guesses,
     describe_guarantee,
     find_noise_width,
+    list_warnings,
     measure_advantage,
 )
 from workbench.questions.joint_query import JointQuery
@@ -90,18 +91,20 @@ def test_a_histogram_is_guessed_by_its_worst_neighbours() -> None:
             1,
             (
                 "Suppose it is equally likely beforehand that the person is in the data or not.",
-                "Whoever sees this number and knows all other rows then guesses right in at most "
-                "63 of 100 cases; 50 is guessing without this number.",
+                "An attacker who knows all other rows and sees this number guesses which of the "
+                "two is true, and is right in at most 63 of 100 cases. Without this number, it is "
+                "50 of 100 cases.",
             ),
         ),
         (
             "replace",
             4,
             (
-                "Suppose it is equally likely beforehand that the person has one or the other of "
+                "Suppose it is equally likely beforehand that the rows of the person are one of "
                 "two given sets of rows.",
-                "Whoever sees these numbers and knows all other rows then guesses right in at most "
-                "63 of 100 cases; 50 is guessing without these numbers.",
+                "An attacker who knows all other rows and sees these numbers guesses which of the "
+                "two is true, and is right in at most 63 of 100 cases. Without these numbers, it "
+                "is 50 of 100 cases.",
             ),
         ),
     ],
@@ -110,6 +113,17 @@ def test_the_words_fit_the_relation(
     neighbours: str, numbers: int, sentences: tuple[str, str]
 ) -> None:
     assert describe_guarantee(bound_advantage("0.5"), neighbours, numbers) == sentences
+
+
+def test_a_person_of_one_row_has_one_of_two_rows() -> None:
+    prior = describe_guarantee(Fraction(0), "replace", has_one_row=True)[0]
+    assert prior.endswith("that the row of the person is one of two given rows.")
+
+
+@pytest.mark.parametrize(("epsilon", "warnings"), [("4", 0), ("5", 1)])
+def test_a_guarantee_of_100_right_guesses_has_a_warning(epsilon: str, warnings: int) -> None:
+    """100 e^ε / (1 + e^ε) is 98.2 at ε = 4 and 99.3 at ε = 5."""
+    assert len(list_warnings(bound_advantage(epsilon))) == warnings
 
 
 def test_an_unknown_relation_is_refused() -> None:

@@ -66,14 +66,14 @@ def test_channels_speak_of_neighbouring_answers_and_name_the_worst_pair() -> Non
     query = wb.FiniteQuery("30..34", max_shift=1)
     design = wb.design(query, loss="absolute", epsilon=1)
     text = describe(design)
-    assert "one or the other of two given answers that are neighbours, such as 3" in text
+    assert "one of two given answers that are neighbours, such as 3" in text
     assert "the person" not in text
 
 
 def test_a_channel_on_names_speaks_of_any_two_values() -> None:
     query = wb.FiniteQuery("north,south,coast", neighbours="all")
     text = describe(wb.design(query, loss="error-rate", epsilon=1))
-    assert "one or the other of any two given values, such as north and " in text
+    assert "one of two given values, such as north and " in text
 
 
 def test_names_of_inputs_are_printable_and_short() -> None:
@@ -106,23 +106,23 @@ def test_names_of_inputs_are_printable_and_short() -> None:
         ),
         (
             two_bin(bins=[-3, 3], selection=[[1]]),
-            "the person's value is one or the other of any two given values",
+            "the person's value is one of two given values",
         ),
         (
             rr_k_ary(wb.Labels([0, 1, 2, 5], [4, 3, 2, 1]), 1),
-            "the person's label is one or the other of any two given labels",
+            "the person's label is one of two given labels",
         ),
         (
             JointNoise(
                 JointQuery("rows-anywhere", "replace", 2), IntegerLaw(0, [1], 1, Fraction(1, 2))
             ),
-            "the person has one or the other of two given sets of rows",
+            "the rows of the person are one of two given sets of rows",
         ),
     ],
 )
 def test_the_words_fit_the_mechanism(mechanism: Any, words: str) -> None:
     assert f"equally likely beforehand that {words}" in describe(mechanism).replace(
-        "that the true answer is one or the other of ", "that "
+        "that the true answer is one of ", "that "
     )
 
 

@@ -149,4 +149,4 @@ def test_a_person_with_the_id_of_another_in_another_case_moves_bins_twice_as_far
     one = read_private_table({"id": ["Ab"], "ward": ["b"]})
     values = [compute_answer(statistic, table, None).values for table in (both, one)]
     assert values == [[1, 0], [0, 1]]
-    assert "in upper or lower case" in describe_persons(statistic)
+    assert "if upper and lower case" in describe_persons(statistic)

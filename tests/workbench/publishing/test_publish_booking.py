@@ -106,7 +106,10 @@ def test_a_pure_release_costs_half_its_squared_epsilon_in_a_zcdp_ledger(tmp_path
     release = wb.publish.count(PEOPLE, epsilon="0.1", **terms)
     (entry,) = ReleaseLedger.open(ledger).releases
     assert entry.zcdp_rho == Fraction(1, 200)
-    assert "which counts rho = 0.005; left: rho = " in str(release)
+    assert (
+        "It counts rho = 0.005. Of the total epsilon = 1, delta = 1e-06, this is left: rho"
+        in str(release)
+    )
 
 
 def test_the_releases_of_a_plan_add_their_rho(tmp_path: Path) -> None:
@@ -142,7 +145,10 @@ def test_a_dry_run_states_the_rho_that_a_new_zcdp_ledger_has(tmp_path: Path) -> 
 def test_the_limits_in_a_ledger_are_those_that_are_printed(tmp_path, monkeypatch, options) -> None:
     monkeypatch.chdir(tmp_path)
     release = wb.publish.count(PEOPLE, epsilon="0.5", **options)
-    outside = "Releases of these data that are not in the ledger add to the budget."
+    outside = (
+        "The ledger knows only its own releases. Any other release about the same people tells "
+        "more about them."
+    )
     assert (outside in release.not_promised) == bool(options)
     if options:
         (entry,) = ReleaseLedger.open("people.ledger").releases
@@ -242,3 +248,21 @@ def test_the_rest_of_a_ledger_is_not_published_if_costs_count_private_rows(tmp_p
         release = wb.publish.count(table, epsilon=1, dry_run=dry_run, **options)
         assert "private" in release.ledger.remaining
         assert "3" not in release.ledger.remaining
+        assert release.ledger.all_releases is None
+
+
+def test_the_ledger_states_the_guesses_for_all_its_releases(tmp_path: Path) -> None:
+    """Two releases at ε = 1/2 have ε = 1: 100 e / (1 + e) = 73.1 right guesses."""
+    ledger = tmp_path / "people.ledger"
+    first = wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=1)
+    second = wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger)
+    assert "epsilon = 0.5, at most 63 of 100 guesses" in str(first)
+    assert "together: epsilon = 1, at most 74 of 100 guesses" in str(second)
+
+
+def test_the_guesses_of_a_zcdp_ledger_follow_from_rho(tmp_path: Path) -> None:
+    """Pinsker: ρ = 2 (0.1)²/2 = 0.01 gives 50 (1 + √0.005) = 53.5. The sum of ε gives 55."""
+    terms = {"ledger": tmp_path / "p", "total": 1, "total_delta": "1e-6", "accounting": "zcdp"}
+    wb.publish.count(PEOPLE, epsilon="0.1", **terms)
+    second = wb.publish.count(PEOPLE, epsilon="0.1", **terms)
+    assert "at most 54 of 100 guesses are right" in str(second)

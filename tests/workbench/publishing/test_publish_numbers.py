@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -189,8 +190,18 @@ def test_groups_with_several_rows_of_a_person_are_refused() -> None:
 def test_the_usual_noise_has_the_error_of_laplace() -> None:
     """Source: Dwork et al. 2006. The standard deviation of Laplace noise at ε = 1/2 is 2 √2."""
     release = wb.publish.count("no.csv", epsilon="0.5", dry_run=True)
-    (laplace,) = release.usual
+    laplace = release.usual[1]
     assert (laplace.name, laplace.rmse) == ("Laplace", pytest.approx(8**0.5))
+
+
+def test_the_usual_noise_of_a_count_has_the_error_of_geometric_noise() -> None:
+    """Source: Ghosh et al. 2009. With a = e^(-1/2), √(2a) / (1 - a) = 2.7992, the optimum."""
+    release = wb.publish.count("no.csv", epsilon="0.5", dry_run=True)
+    geometric = release.usual[0]
+    ratio = math.exp(-0.5)
+    expected = math.sqrt(2 * ratio) / (1 - ratio)
+    assert (geometric.name, geometric.rmse) == ("geometric", pytest.approx(expected))
+    assert "geometric noise 2.799 (the same error)" in str(release)
 
 
 def test_the_usual_mean_with_private_n_has_twice_the_variance() -> None:
