@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # `check` leaves a file undecided after this CPU time.
 _CHECK_SECONDS = 9
+_DEFAULT_PRIOR = "1/2"  # The default of --prior. Without --risk, no other prior is accepted.
 # At most this many entries of a file that are recorded without proof are shown.
 _MAX_SHOWN_ENTRIES = 40
 # At most this many characters of a value in a file are shown.
@@ -54,7 +55,9 @@ def audit_file(
     prior: str,
     **options: Any,
 ) -> Report:
-    """Audit a mechanism exactly: pure ε, PDP and DP δ, the worst neighbours, its loss and its risk.
+    """Audit a mechanism exactly: its pure ε and its δ.
+
+    With --loss, also its expected loss. With --risk, also what an attacker learns.
 
     Args:
         file: A mechanism file, or the name of a published quantizer.
@@ -71,6 +74,8 @@ def audit_file(
     from workbench.privacy.public_audit import audit
 
     outputs = Outputs({"mechanism": file}, options)
+    if prior != _DEFAULT_PRIOR and not risk:
+        must("prior", "left out without --risk", prior)
     certificate = None
     published_values = Record()
     if str(file) in QUANTIZER_PARAMETERS and not file.exists():

@@ -160,7 +160,7 @@ class PrivateColumn:
                 self.refuse_cell(
                     row,
                     "a finite number such as 1234.5 (without units, thousands separators or "
-                    "decimal commas), or empty",
+                    "decimal commas), or empty with --drop-missing",
                 )
             numbers.append(number)
         return numbers

@@ -57,7 +57,7 @@ _MAX_LEDGER_CHARACTERS = 100  # Longer names of columns and outputs are cut in a
 _ACCEPTED_MECHANISMS = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
-    "channel": "a channel of a range",
+    "channel": "a channel of a range or of listed answers",
 }
 
 

@@ -76,7 +76,7 @@ SCHEMA_VERSION = 1
 RELATIONS = ("replace", "add-remove")
 RULES = ("basic", "zcdp")
 RELATION_SENTENCES = {
-    "replace": "replace: the rows of one person are replaced by as many others",
+    "replace": "replace: the rows of one person are replaced by the same number of others",
     "add-remove": "add-remove: all rows of one person are added or removed",
 }
 RULE_SENTENCES = {
@@ -538,10 +538,11 @@ class ReleaseLedger:
             is_within_limit = total_budget is not None and total_budget.is_within(limit)
             fits = terms.epsilon is None or is_within_limit
         if not fits:
-            must(
-                "ledger",
-                f"one that has {release.describe_cost(terms.accounting)} left",
-                f"{self.path.name}, which has {self.describe_remaining_budget(earlier)} left",
+            name = self.path.name
+            raise InvalidRequest(
+                f"ledger must be one that has {release.describe_cost(terms.accounting)} left. "
+                f"Got {name}, which has {self.describe_remaining_budget(earlier)} left. Nothing "
+                f"was published. `publish again {name} NUMBER` prints an earlier release."
             )
 
     def _insert(self, database: sqlite3.Connection, release: LedgerEntry) -> LedgerEntry:

@@ -460,3 +460,9 @@ def test_a_message_is_one_line_whatever_a_file_or_its_name_contains(folder):
         )
         assert completed.returncode == 0, completed.stderr
         assert b"Proven from n" in completed.stdout
+
+
+def test_a_prior_without_risk_is_refused(folder, capsys):
+    code, _, err = run(capsys, "audit noise.json --prior 0.1")
+    assert code == 2
+    assert "prior must be left out without --risk. Got 0.1." in err

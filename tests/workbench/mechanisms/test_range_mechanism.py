@@ -299,6 +299,11 @@ def test_a_column_is_published_by_the_optimal_channel_of_a_range(
         "clip must be left out with a channel between listed values"
         in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
     )
+    run(capsys, "design modulo --n 8 --max-shift 1 --epsilon 1 --save n.json")
+    assert (
+        "mechanism must be a channel of a range or of listed answers"
+        in run(capsys, f"{line} --mechanism n.json --overwrite")[2]
+    )
 
 
 def test_decimals_beside_an_end_are_read_exactly(tmp_path: Path):
