@@ -118,7 +118,7 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
         (
             "design labels --labels red,green --epsilon 1",
-            "must be a number (names are counted: 0, 1, 2, ...). Got red.",
+            "must be a number (for names, use `design channel --neighbours all`). Got red.",
         ),
         (
             "design labels --labels 3 --epsilon 1",

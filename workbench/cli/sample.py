@@ -135,11 +135,14 @@ def _book_draws(
     rest = ""
     if ledger.terms.epsilon is not None:
         rest = f", which has {left} left"
+    change = "adding or removing"
+    if ledger.terms.relation == "replace":
+        change = "replacing the rows of"
     notes = [
         f"This is release {number} of {ledger_name}{rest}. `workbench publish again "
         f"{ledger_name} {number}` prints the draws again without cost.",
-        f"The cost holds for one person if the true answers of any two tables that are neighbours "
-        f"({ledger.terms.relation}) are equal, or neighbours of the mechanism.",
+        f"The cost is right only if {change} one person leaves the true answer unchanged or "
+        "changes it to a neighbouring answer.",
     ]
     return notes, {"ledger": ledger_name, "number": number, "left": left}
 

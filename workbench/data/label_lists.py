@@ -70,7 +70,7 @@ def read_label_text(text: Any) -> LabelList:
         return read_label_file(text)
     if ".." in text:
         return LabelList(_read_range(text))
-    constraint = "a number (names are counted: 0, 1, 2, ...)"
+    constraint = "a number (for names, use `design channel --neighbours all`)"
     listed_values = [
         float(read_number(part, "every label", constraint)) for part in text.split(",")
     ]

@@ -194,7 +194,7 @@ def make_loss_table(question: FiniteQuery, loss: LossInput) -> LossTable:
         names = "error-rate"
         if question.is_planar:
             names = "error-rate, squared, euclidean, manhattan"
-        rule = f"{names}, a matrix or a function for inputs that are no numbers"
+        rule = f"{names}, a matrix or a function for answers that are not numbers"
         must("loss", rule, named_loss.name)
     if named_loss.kind in _RATIONAL_KINDS:
         return _make_rational_table(*question.numbers, named_loss)

@@ -247,9 +247,11 @@ class Request:
         if minimise == "delta" and not notion.has_delta:
             rule = f"loss or epsilon when notion is {notion.name}, which has no delta"
             must("minimise", rule, "'delta'")
-        if (max_loss is None) == (minimise != "loss"):
-            got = "none" if max_loss is None else format_fraction(max_loss)
-            must("max_loss", "given if delta or epsilon is minimised, and only then", got)
+        if max_loss is None and minimise != "loss":
+            must("max_loss", f"given to minimise {minimise}", "none")
+        if max_loss is not None and minimise == "loss":
+            rule = "left out unless minimise is delta or epsilon"
+            must("max_loss", rule, format_fraction(max_loss))
         if self.claim.delta and not notion.has_delta:
             must("delta", f"0 when notion is {notion.name}", format_fraction(self.claim.delta))
 

@@ -110,7 +110,7 @@ class FileContents:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
                 raise InvalidRequest(
-                    "A PMF does not say which answers are neighbours: give shifts or max-shift."
+                    "A PMF does not say which answers are neighbours. Give --shifts or --max-shift."
                 )
             group = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**group, shifts=shifts, max_shift=max_shift, directed=directed)

@@ -134,9 +134,8 @@ class FiniteQuery(OneLine):
         if len(values) < 2:
             must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
-            raise InvalidRequest(
-                "A neighbour relation must be given by exactly one of max_shift and neighbours."
-            )
+            got = "none" if max_shift is None else "both"
+            raise InvalidRequest(f"Give either max_shift or neighbours. Got {got}.")
         relation_argument = neighbours if max_shift is None else {"max_distance": max_shift}
         relation = read_neighbours(relation_argument, values, input_values, is_directed=directed)
         pairs = relation.pairs

@@ -93,9 +93,8 @@ class ModuloNoise(OneLine):
         if (n is None) == (sizes is None):
             raise InvalidRequest("A query domain must be given by exactly one of n and sizes.")
         if (shifts is None) == (max_shift is None):
-            raise InvalidRequest(
-                "A neighbour relation must be given by exactly one of shifts and max_shift."
-            )
+            got = "none" if max_shift is None else "both"
+            raise InvalidRequest(f"Give either max_shift or shifts. Got {got}.")
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
         self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed, origin=origin)

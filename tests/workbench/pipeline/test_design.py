@@ -284,7 +284,7 @@ def test_a_session_finds_the_same_optima_as_separate_designs():
         ({"minimise": "delta"}, "max_loss must be given"),
         (
             {"max_loss": 0.3},
-            "max_loss must be given if delta or epsilon is minimised, and only then",
+            "max_loss must be left out unless minimise is delta or epsilon",
         ),
         ({"minimise": "delta", "max_loss": float("nan")}, "max_loss must be a finite number"),
         ({"time_limit": -1}, "time_limit must be a finite number of seconds > 0"),

@@ -114,7 +114,7 @@ def test_priors_are_read_and_normalised(tmp_path: Path):
         (lambda: FiniteQuery("0..10000000", max_shift=1), "inputs must be 1 to 4000 of them"),
         (
             lambda: FiniteQuery("0..3"),
-            "A neighbour relation must be given by exactly one of max_shift and neighbours.",
+            "Give either max_shift or neighbours. Got none.",
         ),
         (lambda: FiniteQuery("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
         (

@@ -91,7 +91,7 @@ def test_the_repr_of_consecutive_shifts_is_short() -> None:
 
 
 DOMAIN = "A query domain must be given by exactly one of n and sizes."
-RELATION = "A neighbour relation must be given by exactly one of shifts and max_shift."
+RELATION = "Give either max_shift or shifts. Got {}."
 NORM = (
     'max_shift must be a whole radius >= 1 and a norm for a vector query, "1 L1" or "1 Linf". Got '
 )
@@ -126,8 +126,8 @@ NORM = (
         ({"n": 8, "max_shift": 0}, "max_shift must be an integer in 1..8. Got 0."),
         ({"n": 8, "max_shift": 9}, "max_shift must be an integer in 1..8. Got 9."),
         ({"n": 8, "max_shift": True}, "max_shift must be an integer in 1..8. Got True."),
-        ({"n": 8}, RELATION),
-        ({"n": 8, "shifts": [1], "max_shift": 1}, RELATION),
+        ({"n": 8}, RELATION.format("none")),
+        ({"n": 8, "shifts": [1], "max_shift": 1}, RELATION.format("both")),
         ({"shifts": [1]}, DOMAIN),
         ({"n": 8, "sizes": (9,), "shifts": [1]}, DOMAIN),
         ({"n": 8, "shifts": [1], "directed": 1}, "directed must be True or False. Got 1."),

@@ -358,11 +358,11 @@ def test_a_raw_channel_has_no_certificate_and_a_note_if_it_is_not_private():
         ),
         (
             {"epsilon": 1, "minimise": "delta"},
-            "max_loss must be given if delta or epsilon is minimised",
+            "max_loss must be given to minimise delta",
         ),
         (
             {"epsilon": 1, "max_loss": 1},
-            "max_loss must be given if delta or epsilon is minimised, and only then",
+            "max_loss must be left out unless minimise is delta or epsilon",
         ),
         ({"epsilon": 1, "loss": [[1, 2], [3, 4]]}, "loss must be a matrix of 5 rows and 5 columns"),
         ({"epsilon": 1, "loss": 3}, "loss must be a name, a matrix"),
