@@ -27,6 +27,7 @@ from workbench.publishing.guarantee import (
     list_warnings,
 )
 from workbench.publishing.release_noise import Interval, Published
+from workbench.publishing.ripple import RIPPLE
 from workbench.publishing.statistic import COUNT, HISTOGRAM, Statistic
 from workbench.publishing.usual_noise import (
     ANALYTIC_GAUSSIAN,
@@ -46,6 +47,7 @@ _LEAST_PERCENT = 0.05  # Errors that differ by less are called the same.
 _USUAL_NAMES = {
     GEOMETRIC: "geometric noise",
     LAPLACE: "Laplace noise on the reals",
+    RIPPLE: "ripple noise on all bins together (not published here)",
     ANALYTIC_GAUSSIAN: "analytic Gaussian noise",
     CLASSIC_GAUSSIAN: "classic Gaussian noise",
 }
@@ -203,7 +205,7 @@ class Release:
             facts.append(("95 % interval", self.format_interval()))
         facts.append(("error", self._describe_error()))
         if self.usual:
-            facts.append(("usual noise", self._describe_usual()))
+            facts.append(("other noise", self._describe_usual()))
         facts += [
             ("mechanism", self.mechanism),
             ("privacy", self.persons),

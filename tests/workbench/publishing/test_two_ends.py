@@ -79,7 +79,9 @@ def test_a_count_with_a_small_epsilon_and_delta_has_the_best_noise() -> None:
     release = wb.publish.count("no.csv", epsilon="0.01", delta="1e-5", dry_run=True)
     # The linear program of `wb.design` gives 137.7748654755608.
     assert release.rmse == pytest.approx(137.77486547, rel=1e-9)
-    assert release.mechanism.startswith("optimal noise on the integers: the smallest mean squared error")
+    assert release.mechanism.startswith(
+        "optimal noise on the integers: the smallest mean squared error"
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
