@@ -43,7 +43,7 @@ def encode(
     """Add exact Laplace noise to a column of private numbers, and encode the result in few bits.
 
     One key can be used for many files. Every file of the same data uses more of the privacy budget.
-    The file is not encrypted. Its privacy is ell * epsilon, for readers with or without the key.
+    The file is not encrypted. It guarantees ell * epsilon to every reader, with or without the key.
 
     Args:
         source: CSV file with the private numbers.

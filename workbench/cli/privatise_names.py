@@ -49,7 +49,7 @@ class NameColumn:
 
 
 def privatise_channel(*, totals: Path | None, **options: Any) -> Report:
-    """Publish a column through a channel: a saved one, or the best for a range of numbers.
+    """Publish a column with a saved channel, or with the optimal channel for a range of numbers.
 
     A channel that was designed with --answers publishes a column of names or scores. The report
     then has unbiased totals: how many rows have each value, with standard errors.

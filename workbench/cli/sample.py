@@ -44,7 +44,7 @@ def sample_file(
     neighbours: str | None,
     **ledger_options: str | None,
 ) -> None:
-    """Draw outputs of a mechanism, one per line. Each draw about an answer costs privacy once more.
+    """Draw outputs of a mechanism, one per line. Each draw about an answer uses the budget again.
 
     Draws are exactly distributed and use the random numbers of the operating system.
 
@@ -140,7 +140,7 @@ def _book_draws(
         change = "replacing the rows of"
     notes = [
         f"This is release {number} of {ledger_name}{rest}. `workbench publish again "
-        f"{ledger_name} {number}` prints the draws again without cost.",
+        f"{ledger_name} {number}` prints the draws again and uses no budget.",
         f"The cost is right only if {change} one person leaves the true answer unchanged or "
         "changes it to a neighbouring answer.",
     ]

@@ -12,11 +12,11 @@ const LOSSES = {
 };
 const PROMISE = "Find the most accurate mechanism for your privacy budget, with a proof";
 const SUMMARY =
-  "A mechanism adds randomness to an answer, so that the published answer hides every single person. "
-  + "Describe your answers; the page compares the best possible mechanism with published ones such as "
-  + "Laplace and Gaussian noise.";
+  "A mechanism adds randomness to an answer, so that the published answer says little about any "
+  + "single person. Describe your answers; the page compares the optimal mechanism of each class "
+  + "with published ones such as Laplace and Gaussian noise.";
 const PUBLISH_HINT =
-  "To publish counts, means or histograms of a CSV file with these mechanisms, use the command ";
+  "To publish counts, sums, means or histograms of a CSV file, use the command ";
 const TIME_LIMITS = ["2", "20"];  // The comparison runs with these limits in turn, in seconds.
 
 // Write a query in one order and without its time limit, so that equal queries are equal texts.

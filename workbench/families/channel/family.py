@@ -296,11 +296,10 @@ class _ChannelFamily(Family):
             default=(),
             kind=list,
             command="constraint",
-            help="Constraint (repeatable): unbiased (the mean output is the answer), row-monotone "
-            "or column-monotone (along a row or a column, no probability rises with the distance "
-            "of output and answer), symmetric (unchanged if answers and outputs are reversed) or "
-            "honest (the likeliest output is the answer) (in Python also a function "
-            "of the CVXPY variable).",
+            help="Constraint (repeatable). unbiased: the mean output is the answer. row-monotone, "
+            "column-monotone: along a row or a column, no probability rises with the distance of "
+            "output and answer. symmetric: unchanged if answers and outputs are reversed. honest: "
+            "the likeliest output is the answer. In Python also a function of the CVXPY variable.",
         ),
         Option(
             "unit",
