@@ -211,10 +211,10 @@ def design(
         mu (default None): μ > 0 of the budget, for notion gdp.
         curve (default None): Pairs ε:δ that must all hold, for notion curve: "0.5:0.1,1:0.01".
         tradeoff (default None): Points α:β of the trade-off curve, for notion tradeoff: "0:1,0.2:0.5,1:0".
-        constraints (default []): Constraint (repeatable): unbiased (the mean output is the answer), row-monotone or
-            column-monotone (along a row or a column, no probability rises with the distance of output and answer),
-            symmetric (unchanged if answers and outputs are reversed) or honest (the likeliest output is the answer) (in
-            Python also a function of the CVXPY variable).
+        constraints (default []): Constraint (repeatable). unbiased: the mean output is the answer. row-monotone,
+            column-monotone: along a row or a column, no probability rises with the distance of output and answer.
+            symmetric: unchanged if answers and outputs are reversed. honest: the likeliest output is the answer. In
+            Python also a function of the CVXPY variable.
         unit (default None): Unit of the coordinates of places: m, km or mi. It allows epsilon 0.7/km.
         method (default 'auto'): Method: block (built-in interior-point method, one output at a time), program (linear
             program for solver) or auto (whichever needs less work).

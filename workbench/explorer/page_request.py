@@ -55,7 +55,8 @@ _TRIAL_VALUES = (
 
 # A message that says that an option cannot be given.
 _UNFIT_SENTENCE = re.compile(
-    r"left out|parameters of the notion|exactly one|only then|given without|not both|"
+    r"left out|parameters of the notion|exactly one|Give either|given to minimise|given without|"
+    r"not both|"
     r"must be 0 when|must be \w+ for other"
 )
 
@@ -67,7 +68,7 @@ _OPTION_SENTENCE = re.compile(
 )
 
 # The start of a message that says when an option must or must not be given.
-_SUBJECT_SENTENCE = re.compile(r"(\w+) must be (?:given if|left out|0 when)")
+_SUBJECT_SENTENCE = re.compile(r"(\w+) must be (?:given if|given to|left out|0 when)")
 
 # Parameter of a notion -> the text with which a page starts.
 _FIRST_BUDGET_TEXTS = {
@@ -341,7 +342,9 @@ def classify_missing_options(family: Family, option_texts: OptionTexts) -> View:
             for other_name in option_texts
             if other_name != name and re.search(rf"\b{other_name}\b", refusal)
         ]
-        if replaceable and re.search("exactly one|not both|left out with|given without", refusal):
+        if replaceable and re.search(
+            "exactly one|Give either|not both|left out with|given without", refusal
+        ):
             instead[name] = replaceable
         else:
             unfit.append(name)

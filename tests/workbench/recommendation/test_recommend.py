@@ -234,7 +234,7 @@ def test_a_loss_file_is_read_and_a_plot_is_written(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--answers 0..2 --epsilon 1", "A neighbour relation must be given"),
+        ("--answers 0..2 --epsilon 1", "Give either max_shift or neighbours"),
         ("--answers 0..2 --max-shift 1 --epsilon 0", "epsilon must be a finite number > 0"),
         ("--answers 0..2 --max-shift 1 --epsilon 1 --loss near", "loss must be one of"),
         ("--epsilon 1", "exactly one of answers, places and range"),

@@ -75,7 +75,7 @@ def replace_in_noise(old: str, new: str) -> str:
         (NOISE + 'solver = "hihgs"', 11, "solver must be one of"),
         (NOISE + 'loss = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),
-        (NOISE + "max_loss = 0.5", 11, "max_loss must be given if"),
+        (NOISE + "max_loss = 0.5", 11, "max_loss must be left out unless minimise is"),
         (
             NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4',
             12,

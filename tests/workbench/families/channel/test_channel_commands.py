@@ -104,7 +104,7 @@ def test_integer_outputs_are_sampled_without_a_decimal_point(capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("design channel --answers 0..4 --epsilon 1", "A neighbour relation must be given"),
+        ("design channel --answers 0..4 --epsilon 1", "Give either max_shift or neighbours"),
         (COUNT_COMMAND.replace("--epsilon 1", ""), "epsilon must be given"),
         (f"{COUNT_COMMAND} --loss near", "loss must be one of squared"),
         (

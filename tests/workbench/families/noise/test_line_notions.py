@@ -239,15 +239,15 @@ def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
         ),
         (
             "noise --on integers --epsilon 1 --max-loss 3",
-            "max_loss must be given if delta or epsilon is",
+            "max_loss must be left out unless minimise is",
         ),
         (
             "noise --on integers --minimise epsilon",
-            "max_loss must be given if delta or epsilon is",
+            "max_loss must be given to minimise",
         ),
         (
             "noise --on integers --minimise delta --epsilon 1",
-            "max_loss must be given if delta or epsilon is",
+            "max_loss must be given to minimise",
         ),
         ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
         (
@@ -258,7 +258,10 @@ def test_channels_are_certified_and_within_their_gap(notion, tmp_path: Path):
             "noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1",
             "minimise must be loss, except for",
         ),
-        ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given if"),
+        (
+            "modulo --n 4 --max-shift 1 --minimise epsilon",
+            "max_loss must be given to minimise epsilon",
+        ),
         ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
         (
             "channel --answers 0..3 --max-shift 1 --notion zcdp",
