@@ -217,6 +217,8 @@ def link_published(request: PageRequest, names: Sequence[str]) -> dict[str, str]
     Returns:
         Name -> fragment of the address. It is empty if the first page cannot express the request.
     """
+    if request.family.name not in ("channel", "noise"):
+        return {}  # A family of a plug-in may also have no loss.
     texts = {name: text for name, text in request.texts.items() if text not in _DEFAULT_TEXTS}
     budget = {
         "epsilon": texts.pop("epsilon", ""),

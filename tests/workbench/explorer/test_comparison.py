@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn, cast
 from urllib.parse import parse_qsl
 
 import pytest
 
 import workbench as wb
 from workbench.explorer import alone
-from workbench.explorer.comparison import describe_class, describe_comparison, round_loss
+from workbench.explorer.comparison import (
+    describe_class,
+    describe_comparison,
+    link_published,
+    round_loss,
+)
+from workbench.explorer.page_request import PageRequest
 from workbench.explorer.tasks import Tasks
 from workbench.pipeline.registry import get_family
 from workbench.recommendation.recommend import Recommendation
@@ -191,3 +197,16 @@ def test_the_page_of_laplace_noise_shows_how_its_error_falls_with_epsilon() -> N
         # The variance of Laplace noise of scale 1/ε. The scale is rounded up.
         assert loss == pytest.approx(2 / epsilon**2, rel=1e-4)
     assert 1.0 in series["x"]
+
+
+def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
+    """A family of a plug-in, as in tests/plugin_package, need not have the option "loss"."""
+
+    class FamilyWithoutLoss:
+        name = "response"
+
+        def get_option(self, name: str) -> NoReturn:
+            raise KeyError(name)
+
+    request = PageRequest(cast("Any", FamilyWithoutLoss()), {"k": "3", "epsilon": "1"}, {})
+    assert link_published(request, ["geometric"]) == {}
