@@ -33,7 +33,7 @@ import pandas as pd
 
 import workbench as wb
 from workbench.exact.objects import Record
-from workbench.publishing.histogram import find_histogram_noise
+from workbench.publishing.histogram import find_best_candidate
 from workbench.questions.joint_query import ADD_REMOVE, REPLACE, ROWS_ANYWHERE, JointQuery
 
 TITLE = "Errors of published statistics, beside OpenDP and diffprivlib"
@@ -71,7 +71,7 @@ def _list_own_errors() -> Iterator[Record]:
         error = math.sqrt(design.objective)
         yield _make_row(statistic, neighbours, _OWN_NAME, error, draws)
     for neighbours in (ADD_REMOVE, REPLACE):
-        best = find_histogram_noise(JointQuery(ROWS_ANYWHERE, neighbours), EPSILON)
+        best = find_best_candidate(JointQuery(ROWS_ANYWHERE, neighbours), EPSILON)
         draws = wb.sample(best.mechanism, OWN_DRAWS, insecure_seed=1)
         error = math.sqrt(best.variance)
         yield _make_row("histogram", neighbours, _OWN_NAME, error, draws)

@@ -217,21 +217,14 @@ def link_published(request: PageRequest, names: Sequence[str]) -> dict[str, str]
     Returns:
         Name -> fragment of the address. It is empty if the first page cannot express the request.
     """
-    if request.family.name not in ("channel", "noise"):
-        return {}  # A family of a plug-in may also have no loss.
     texts = {name: text for name, text in request.texts.items() if text not in _DEFAULT_TEXTS}
-    budget = {
-        "epsilon": texts.pop("epsilon", ""),
-        "delta": texts.pop("delta", "0"),
-        "loss": texts.pop("loss", None) or request.family.get_option("loss").default,
-    }
+    budget = {"epsilon": texts.pop("epsilon", ""), "delta": texts.pop("delta", "0")}
+    loss = texts.pop("loss", "")
     prefix = ""
-    if request.family.name == "channel" and texts.keys() == {"answers", "max_shift"}:
+    if texts.keys() == {"answers", "max_shift"}:
         query = {"form": "numbers", **texts}
-    elif request.family.name == "noise" and texts.keys() <= _CLAMPED_NOISE_OPTIONS:
+    elif "clamp" in texts and texts.keys() <= _CLAMPED_NOISE_OPTIONS:
         is_integer = texts.get("on") == "integers"
-        if "clamp" not in texts:
-            return {}
         prefix = "clamped " if is_integer else ""
         query = {
             "form": "numbers" if is_integer else "range",
@@ -240,6 +233,8 @@ def link_published(request: PageRequest, names: Sequence[str]) -> dict[str, str]
         }
     else:
         return {}
+    # A family without these options, such as one of a plug-in, may also have no loss.
+    budget["loss"] = loss or request.family.get_option("loss").default
     return {name: urlencode({**query, **budget, "class": f"{prefix}{name}"}) for name in names}
 
 

@@ -210,3 +210,21 @@ def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
 
     request = PageRequest(cast("Any", FamilyWithoutLoss()), {"k": "3", "epsilon": "1"}, {})
     assert link_published(request, ["geometric"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("family", "texts", "page"),
+    [
+        ("channel", {"answers": "0..4", "max_shift": "1"}, "class=geometric"),
+        ("noise", {"on": "integers", "clamp": "0..4"}, "class=clamped+geometric"),
+        ("noise", {"on": "integers"}, None),
+        ("modulo", {"n": "4", "max_shift": "1"}, None),
+    ],
+)
+def test_published_mechanisms_are_links_if_the_first_page_has_the_question(
+    family: str, texts: dict[str, str], page: str | None
+) -> None:
+    request = PageRequest(get_family(family), {**texts, "epsilon": "1"}, {})
+    links = link_published(request, ["geometric"])
+    assert (page is None) == (not links)
+    assert (page or "") in links.get("geometric", "")
