@@ -56,17 +56,22 @@ STOP_DESIGNS_EARLY = """void ((nextFetch) => {
 WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
 
 
-@pytest.mark.parametrize("name", ["option-epsilon", "option-notion"])
+# The page asks first which options fit ("adapt") if it knows the values that an option accepts. It
+# knows them when all cards have content ("settled").
+@pytest.mark.parametrize("is_settled", [False, True])
+@pytest.mark.parametrize(("name", "value"), [("option-n", "5"), ("option-notion", "pure")])
 def test_the_old_answer_is_grey_until_the_new_question_is_answered(
-    browser: Chromium, server: Server, name: str
+    browser: Chromium, server: Server, name: str, value: str, is_settled: bool
 ) -> None:
     page = open_explorer(
         browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
     )
     page.wait("document.querySelector('.hero .badge.proven')")
+    if is_settled:
+        page.wait("document.querySelector('[data-settled]')")
     assert page.js("document.querySelector('.hero .waiting').hidden")
     page.js(HOLD.replace("TASKS", "['design', 'adapt']"))
-    page.set_control(name, "2" if name == "option-epsilon" else "pure")
+    page.set_control(name, value)
     page.wait(f"{WAITING}?.startsWith('computing')")
     assert "an earlier question" in page.js(WAITING)
     assert page.js("document.querySelector('.hero .stale .value') !== null")

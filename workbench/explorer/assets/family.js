@@ -560,6 +560,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
 
   // Remove the options that no longer fit after a choice, and add those that are then missing.
   async function adaptRequest(name, isDone) {
+    expectDesign();
     const objective = board.view?.objective;
     const limit = objective ? formatNumber(1.1 * objective, 3) : null;
     try {
