@@ -24,9 +24,12 @@ _GROUP_COLUMNS = (
     "worst",
     "exactly_private",
 )
+# Heads of columns whose names, which programs read, are not plain.
+_GROUP_HEADS = {"oracle": "known formula", "worst": "largest difference"}
 _GROUP_CAPTION = (
-    "worst: largest |solver - oracle|, or largest excess beyond a bound.\n"
-    "exactly private: solver answers that are private at the requested budget, in exact arithmetic."
+    "largest difference: largest |optimum - known formula|, or largest excess beyond a bound.\n"
+    "exactly private: answers of the solver, without repair, that are private at the requested "
+    "budget in exact arithmetic."
 )
 _PROGRAM_COLUMNS = ("name", "kind", "rows", "columns", "nonzeros", "value", "model", "parameters")
 _ARTIFACT_COLUMNS = ("paper", "artifact", "parameter", "type", "default", "meaning")
@@ -35,8 +38,9 @@ _PROGRAMS_PER_MESSAGE = 10
 
 
 def verify_models(**options: Any) -> Report:
-    """Solve a fixed list of requests (a grid of sizes and budgets) and compare the results with the
-    known formulas. Exit with 1 if a result disagrees.
+    """Solve a fixed list of requests and compare the results with the known formulas.
+
+    The list is a grid of sizes and budgets. The exit code is 1 if a result disagrees.
 
     Args:
         options: Keyword arguments of `workbench.comparison.verify.verify`: solvers, families and
@@ -47,9 +51,9 @@ def verify_models(**options: Any) -> Report:
     result = run_with_progress(lambda report: verify(**options, progress=report), "verifying")
     disagreements = [row for row in result if row["agrees"] is False]
     groups = summarise_verification(result)
-    heads = [name.replace("_", " ") for name in _GROUP_COLUMNS]
+    heads = [_GROUP_HEADS.get(name, name.replace("_", " ")) for name in _GROUP_COLUMNS]
     cells = [[group[name] for name in _GROUP_COLUMNS] for group in groups]
-    table = make_table("Models against oracles", heads, cells, caption=_GROUP_CAPTION)
+    table = make_table("Models against known formulas", heads, cells, caption=_GROUP_CAPTION)
     for row in disagreements:
         err.print(f"disagrees: {_describe_disagreement(row)}", soft_wrap=True)
 
@@ -83,8 +87,7 @@ def reproduce_papers(
     only: list[str] | None,
     **options: Any,
 ) -> Report:
-    """Reproduce the figures and tables of the papers, and compare the printed numbers with the
-    recomputed ones.
+    """Reproduce the figures and tables of the papers and compare the printed numbers.
 
     Args:
         results: Folder for the results.

@@ -111,7 +111,7 @@ def verify(
             progress(position, len(runs), run.solver)
 
     return gather_rows(
-        "Models against oracles",
+        "Models against known formulas",
         rows(),
         len(runs),
         name="verification",

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from workbench.cli.commands import app
 
 WORKBENCH = Path(sys.executable).with_name("workbench")
 
@@ -31,6 +34,13 @@ def test_help_lists_commands_in_the_order_of_work() -> None:
     order = ["explore", "design", "audit", "sample", "sweep", "reproduce", "doctor"]
     places = [shown.index(f"│ {name} ") for name in order]
     assert places == sorted(places)
+
+
+def test_the_summary_of_a_command_is_one_line_of_its_docstring() -> None:
+    # A list of commands keeps the line breaks of a docstring.
+    commands = get_command(app).commands.items()
+    assert len(commands) > 10
+    assert [name for name, command in commands if "\n" in command.help.split("\n\n")[0]] == []
 
 
 @pytest.mark.parametrize("group", ["design", "frontier", "laplace", "privatise"])
