@@ -1,11 +1,14 @@
 """Test `wb.formula`: stored formulas, comparison with designs, texts, figures, errors.
 
-x is e^ε. A formula has the optimum on each of its pieces, as (numerator + δ numerator_delta) /
-denominator, where each polynomial is a list of coefficients by rising power of x.
+A formula is the smallest loss as a function of ε and δ. x is e^ε. On each of its pieces, which are
+intervals of ε and of δ, the formula is (numerator + δ numerator_delta) / denominator, where each
+polynomial is a list of coefficients by rising power of x. The masses of an optimal mechanism are
+such functions, too. P(o|i) is the probability of output o for answer i.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -22,9 +25,12 @@ from workbench.cli.commands import app
 from workbench.formulas.plot import number_formulas
 from workbench.solvers.exact.parametric import ParametricProgram
 
+# The question of most tests: the answers 0..3, of which consecutive ones are neighbours.
 COUNTS = wb.FiniteQuery("0..3", max_shift=1)
 
-# Each row has a question, options, (numerator, denominator) of every piece, and the ε between them.
+# Each row has a question, options, (numerator, denominator) of every piece, and the ε between them,
+# rounded to five decimals. The formulas are values of the current program, pinned. Other tests
+# compare formulas with designs.
 STORED_FORMULAS: list[
     tuple[Any, dict[str, Any], list[tuple[list[int], list[int]]], list[float]]
 ] = [
@@ -65,7 +71,7 @@ STORED_FORMULAS: list[
 
 
 @pytest.mark.parametrize(("question", "options", "formulas", "breakpoints"), STORED_FORMULAS)
-def test_stored_formulas(
+def test_a_question_has_its_stored_formula(
     question: Any, options: dict[str, Any], formulas: Any, breakpoints: list[float]
 ) -> None:
     pieces = wb.formula(question, **options).to_dict()["pieces"]
@@ -76,42 +82,53 @@ def test_stored_formulas(
 
 
 def test_the_breakpoint_is_an_algebraic_number() -> None:
-    end = wb.formula(COUNTS, loss="absolute").to_dict()["pieces"][0]["breakpoint"]
-    assert end["polynomial"] == [-1, -1, -1, 1]  # x^3 = x^2 + x + 1
-    assert end["value"][0] <= 1.8392867552141612 <= end["value"][1]
+    breakpoint = wb.formula(COUNTS, loss="absolute").to_dict()["pieces"][0]["breakpoint"]
+    assert breakpoint["polynomial"] == [-1, -1, -1, 1]  # x^3 = x^2 + x + 1
+    lower, upper = breakpoint["value"]
+    # The root 1.8392867552141612 of this polynomial is the tribonacci constant.
+    assert lower <= 1.8392867552141612 <= upper
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_mechanisms_attain_their_formula_wherever_it_holds(seed: int) -> None:
-    """At a random point of each interval, the mechanism is private and has the loss of the formula."""
-    draw = random.Random(700 + seed)
-    k = draw.choice([2, 3, 4])
+    """At a random point of each piece, the mechanism is private and has the loss of the formula.
+
+    The question and its losses are random, too. All numbers are exact.
+    """
+    generator = random.Random(700 + seed)
+    k = generator.choice([2, 3, 4])
     query = wb.FiniteQuery(range(k), max_shift=1)
-    losses = [[Fraction(draw.randint(0, 9), 2) for _ in range(k)] for _ in range(k)]
+    losses = [[Fraction(generator.randint(0, 9), 2) for _ in range(k)] for _ in range(k)]
     for piece in wb.formula(query, loss=losses, delta="0..1").pieces:
         assert piece.value is not None
         for part in piece.parts:
-            high = part.low.high * 3 if part.high is None else part.high.low
-            x = part.low.high + (high - part.low.high) * Fraction(draw.randint(1, 15), 16)
+            # The ends of a part are algebraic numbers x, enclosed by rationals. An open part is
+            # tested up to three times its lower end.
+            x_low = part.low.high
+            x_high = x_low * 3 if part.high is None else part.high.low
+            x = x_low + (x_high - x_low) * Fraction(generator.randint(1, 15), 16)
             delta_low, delta_high = (end(x) for end in piece.delta)
-            delta = delta_low + (delta_high - delta_low) * Fraction(draw.randint(0, 8), 8)
+            delta = delta_low + (delta_high - delta_low) * Fraction(generator.randint(0, 8), 8)
             rows = [[part.masses[f"P({o}|{i})"](x, delta) for o in range(k)] for i in range(k)]
-            assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
-            for first, second in pairwise(rows):
-                for p, q in ((first, second), (second, first)):
-                    excesses = [max(a - x * b, Fraction(0)) for a, b in zip(p, q, strict=True)]
-                    assert sum(excesses) <= delta
+            assert_rows_are_private(rows, x, delta)
             loss = sum(losses[i][o] * rows[i][o] / k for i in range(k) for o in range(k))
             assert loss == piece.value(x, delta)
+
+
+def assert_rows_are_private(rows: list[list[Fraction]], x: Fraction, delta: Fraction) -> None:
+    """Assert that the rows are distributions, and (ln x, δ)-DP for consecutive answers."""
+    assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
+    for first, second in pairwise(rows):
+        for p, q in ((first, second), (second, first)):
+            excesses = [max(a - x * b, Fraction(0)) for a, b in zip(p, q, strict=True)]
+            assert sum(excesses) <= delta
 
 
 def test_the_mechanism_of_a_piece_is_private_and_has_the_loss_of_the_formula() -> None:
     piece = wb.formula(COUNTS, loss="absolute", epsilon=1).pieces[0]
     x = Fraction(5, 2)
     rows = [[piece.masses[f"P({o}|{i})"](x) for o in range(4)] for i in range(4)]
-    assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
-    for first, second in pairwise(rows):
-        assert all(x * b >= a and x * a >= b for a, b in zip(first, second, strict=True))
+    assert_rows_are_private(rows, x, delta=Fraction(0))
     assert piece.value is not None
     loss = sum(Fraction(abs(i - o), 4) * rows[i][o] for i in range(4) for o in range(4))
     assert loss == piece.value(x)
@@ -125,20 +142,35 @@ def test_shadow_prices_equal_difference_quotients() -> None:
         x = Fraction(4)
         step = Fraction(1, 10**6)
         assert piece.value is not None
-        slope = (piece.value(x * (1 + step)) - piece.value(x)) / step  # dx/dε = x
+        # dx/dε = x, so a step of ε changes x by x times the step.
+        slope = (piece.value(x * (1 + step)) - piece.value(x)) / step
         assert abs(float(by_epsilon(x) - slope)) < 1e-5
         assert by_delta(x) == piece.value(x, Fraction(1)) - piece.value(x)
 
 
-def test_source_code_latex_and_files_of_a_formula(tmp_path: Path) -> None:
+def load_optimum_function(formula: Any) -> Any:
+    """Run the source code of a formula. Return its function `optimum` of ε and, if it has one, δ."""
+    namespace: dict[str, Any] = {}
+    exec(formula.python(), namespace)
+    return namespace["optimum"]
+
+
+def test_the_source_code_of_a_formula_computes_its_value() -> None:
     formula = wb.formula(COUNTS, loss="absolute", delta="0..1")
-    space: dict[str, Any] = {}
-    exec(formula.python(), space)
-    assert space["optimum"](1.0, 0.1) == pytest.approx(float(formula(1, "0.1")[0]), abs=1e-14)
+    optimum = load_optimum_function(formula)
+    assert optimum(1.0, 0.1) == pytest.approx(float(formula(1, "0.1")[0]), abs=1e-14)
+
+
+def test_the_latex_of_a_formula_has_cases_or_a_table() -> None:
+    formula = wb.formula(COUNTS, loss="absolute", delta="0..1")
     assert r"\begin{cases}" in formula.latex()
     assert r"e^{2\varepsilon}" in formula.latex()
     assert r"\toprule" in formula.latex(table=True)
     assert formula._repr_latex_().startswith("$$")
+
+
+def test_a_formula_is_saved_in_four_formats(tmp_path: Path) -> None:
+    formula = wb.formula(COUNTS, loss="absolute", delta="0..1")
     for name in ("f.json", "f.tex", "f.py", "f.csv"):
         assert formula.save(tmp_path / name) == [tmp_path / name]
     assert json.loads((tmp_path / "f.json").read_text())["variable"] == "x = exp(epsilon)"
@@ -158,9 +190,7 @@ def test_distances_of_one_half_give_powers_of_e_to_half_epsilon() -> None:
     assert formula.to_dict()["variable"] == "x = exp(epsilon/2)"
     design = wb.design(query, notion="metric", loss="absolute", epsilon=1)
     assert float(formula(1)[0]) == pytest.approx(design.objective, rel=1e-9)
-    space: dict[str, Any] = {}
-    exec(formula.python(), space)
-    assert space["optimum"](1.0) == pytest.approx(design.objective, rel=1e-9)
+    assert load_optimum_function(formula)(1.0) == pytest.approx(design.objective, rel=1e-9)
     sympy = pytest.importorskip("sympy")
     sympy_value = formula.sympy().subs(sympy.Symbol("epsilon", positive=True), 1)
     assert float(sympy_value) == pytest.approx(design.objective, rel=1e-9)
@@ -198,22 +228,23 @@ def test_distances_of_one_half_give_powers_of_e_to_half_epsilon() -> None:
 def test_questions_without_a_formula_are_refused_with_the_reason(
     arguments: str, sentence: str
 ) -> None:
-    done = CliRunner().invoke(app, arguments.split())
-    assert done.exit_code
-    assert sentence in str(done.exception)
+    run = CliRunner().invoke(app, arguments.split())
+    assert run.exit_code
+    assert sentence in str(run.exception)
 
 
 def test_the_command_prints_a_table_and_json() -> None:
     line = "formula channel --answers 0..3 --max-shift 1 --loss absolute"
-    done = CliRunner().invoke(app, line.split())
-    assert done.exit_code == 0
-    assert "0.609377863" in done.stdout
-    assert "(e^ε + 1) / (2e^ε)" in done.stdout
-    done = CliRunner().invoke(app, [*line.split(), "--json"])
-    assert json.loads(done.stdout)["pieces"][0]["proven"] is True
+    run = CliRunner().invoke(app, line.split())
+    assert run.exit_code == 0
+    # The first piece of the first stored formula, and its end.
+    assert "(e^ε + 1) / (2e^ε)" in run.stdout
+    assert "0.609377863" in run.stdout
+    run = CliRunner().invoke(app, [*line.split(), "--json"])
+    assert json.loads(run.stdout)["pieces"][0]["proven"] is True
 
 
-def test_labels_and_quantizers_agree_with_designs() -> None:
+def test_a_formula_of_labels_agrees_with_designs() -> None:
     labels = wb.Labels([0, 1, 4], [1, 2, 3])
     options: dict[str, Any] = {"method": "lp", "outputs": (0, 2, 4), "loss": "squared"}
     formula = wb.formula(labels, **options)
@@ -222,13 +253,21 @@ def test_labels_and_quantizers_agree_with_designs() -> None:
         assert float(formula(epsilon)[0]) == pytest.approx(
             wb.design(labels, epsilon=epsilon, **options).objective
         )
-    laws = wb.Quantization("-3,-1,1,3", c=2)
-    formula = wb.formula(laws, loss="squared", knots=3)
-    assert formula.pieces[0].value is None  # The outputs are too close together.
-    assert formula.pieces[0].epsilon[1] == pytest.approx(1.6094379124341003)  # ln((3 + 2)/(3 - 2))
+
+
+def test_a_formula_of_quantizers_agrees_with_designs() -> None:
+    question = wb.Quantization("-3,-1,1,3", c=2)
+    formula = wb.formula(question, loss="squared", knots=3)
     for epsilon in (1.7, 3):
-        design = wb.design(laws, loss="squared", knots=3, epsilon=epsilon)
+        design = wb.design(question, loss="squared", knots=3, epsilon=epsilon)
         assert float(formula(epsilon)[0]) == pytest.approx(design.objective, rel=1e-9)
+
+
+def test_a_formula_of_quantizers_has_no_value_where_the_outputs_are_too_close_together() -> None:
+    """Unbiased outputs up to ±B for inputs in ±c need ε >= ln((B + c)/(B - c)). Here B = 3, c = 2."""
+    formula = wb.formula(wb.Quantization("-3,-1,1,3", c=2), loss="squared", knots=3)
+    assert formula.pieces[0].value is None
+    assert formula.pieces[0].epsilon[1] == pytest.approx(math.log((3 + 2) / (3 - 2)))
     with pytest.raises(wb.Infeasible):
         formula(1)
 
@@ -259,18 +298,17 @@ def test_a_figure_labels_its_breakpoints() -> None:
 
 def test_a_design_prints_the_formula_at_its_epsilon() -> None:
     line = "design channel --answers 0..3 --max-shift 1 --loss absolute --epsilon 1 --delta 0.05 --formula"
-    done = CliRunner().invoke(app, line.split())
-    printed_text = " ".join(done.stdout.split())
+    run = CliRunner().invoke(app, line.split())
+    printed_text = " ".join(run.stdout.split())
     assert "(27e^(2ε) + 17e^ε + 9) / (20e^(2ε)(e^ε + 1)), 0.609377863 < ε < 1.2116" in printed_text
     record = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)
     assert record["formula"]["pieces"][0]["numerator"] == [9, 17, 27]
 
 
 def test_a_design_without_a_formula_refuses_the_option() -> None:
-    done = CliRunner().invoke(
-        app, ["design", "noise", "--sensitivity", "1", "--epsilon", "1", "--formula"]
-    )
-    assert "infinitely many masses" in str(done.exception)
+    line = "design noise --sensitivity 1 --epsilon 1 --formula"
+    run = CliRunner().invoke(app, line.split())
+    assert "infinitely many masses" in str(run.exception)
 
 
 @pytest.mark.parametrize(("delta", "number"), [("0.01", 0), ("0.0271", 1), ("0.05", 2)])
@@ -295,10 +333,11 @@ def test_an_epsilon_outside_the_intervals_of_a_formula_is_refused() -> None:
 
 def test_ctrl_c_keeps_the_proven_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = ParametricProgram.propose_basis
-    calls = iter(range(100))
+    call_numbers = itertools.count(1)
 
     def interrupt_third_call(self: ParametricProgram, x: Fraction, delta: Fraction) -> Any:
-        if next(calls) == 2:
+        """Propose a basis, but raise KeyboardInterrupt like Ctrl-C in the third call."""
+        if next(call_numbers) == 3:
             raise KeyboardInterrupt
         return original(self, x, delta)
 
@@ -306,9 +345,9 @@ def test_ctrl_c_keeps_the_proven_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     line = (
         f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
     )
-    done = CliRunner().invoke(app, line.split())
-    assert done.exit_code == 2
-    assert "Open, not proven: epsilon between" in done.stdout
+    run = CliRunner().invoke(app, line.split())
+    assert run.exit_code == 2
+    assert "Open, not proven: epsilon between" in run.stdout
     saved = wb.check(tmp_path / "f.json")
     complete = wb.formula(wb.FiniteQuery("0..5", max_shift=1), loss="absolute")
     assert saved.unproven

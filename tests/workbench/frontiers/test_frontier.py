@@ -1,11 +1,19 @@
-"""Frontiers: grids of budgets, rows compared with closed forms, Ctrl-C, plots and refused requests."""
+"""Test frontiers: grids of budgets, rows against closed forms, Ctrl-C, plots and refused requests.
+
+A frontier is a table of optima at many budgets. The column `curve` says what a row is: an optimum at
+a budget ("point"), a straight piece of the exact optimum as a function of δ ("piece"), the smallest
+δ or ε for a given loss ("level"), a published mechanism ("baseline") or a task that raised an error
+("failed"). A `Plan` has the tasks that compute the rows.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import pickle
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -43,20 +51,21 @@ from workbench.pipeline.registry import get_family, list_builtin_families
 from workbench.privacy.audit import audit
 
 
-def test_grids_are_exact() -> None:
-    assert read_grid("0.1:4:40", "epsilon")[:3] == [
-        Fraction(1, 10),
-        Fraction(2, 10),
-        Fraction(3, 10),
-    ]
-    assert read_grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
-    log = read_grid("0.1:10:5:log", "epsilon")
-    assert [float(value) for value in log] == pytest.approx(
-        [0.1, 0.316228, 1, 3.16228, 10], rel=1e-6
-    )
-    assert read_integer_grid("2:8:4", "levels") == [2, 4, 6, 8]
+def test_a_range_is_read_as_exact_fractions_in_increasing_order() -> None:
+    tenths = read_grid("0.1:4:40", "epsilon")
+    assert tenths[:3] == [Fraction(1, 10), Fraction(2, 10), Fraction(3, 10)]
     assert read_grid("2:1:3", "epsilon") == [1, Fraction(3, 2), 2]
     assert read_grid("1:1:1", "epsilon") == [1]
+    assert read_integer_grid("2:8:4", "levels") == [2, 4, 6, 8]
+
+
+def test_a_list_is_read_as_exact_fractions_in_increasing_order() -> None:
+    assert read_grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
+
+
+def test_a_logarithmic_range_has_equal_ratios() -> None:
+    grid = [float(value) for value in read_grid("0.1:10:5:log", "epsilon")]
+    assert grid == pytest.approx([10**exponent for exponent in (-1, -0.5, 0, 0.5, 1)])
 
 
 def test_numbers_lists_and_arrays_are_grids_too() -> None:
@@ -104,48 +113,76 @@ def test_an_error_in_the_values_of_a_grid_names_the_option(value: Any) -> None:
         read_grid(value, "epsilon")
 
 
-def test_points_pieces_levels_and_baselines_of_modulo_noise_agree() -> None:
-    outcome = wb.frontier(
+@pytest.fixture(scope="module")
+def modulo_table() -> pd.DataFrame:
+    """Return the rows of a frontier of modulo noise under PDP and DP. No task failed."""
+    result = wb.frontier(
         wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp"
     )
-    table = outcome.to_frame()
-    assert not outcome.is_interrupted
+    assert not result.is_interrupted
+    table = result.to_frame()
     assert table["failure"].isna().all()
-    points = table[table["curve"] == "point"]
+    return table
+
+
+def test_points_are_certified_and_private_and_agree_with_their_bounds(
+    modulo_table: pd.DataFrame,
+) -> None:
+    points = modulo_table[modulo_table["curve"] == "point"]
     assert points["certified"].all()
     assert points["oracle_agrees"].all()
-    for _, row in points.iterrows():
-        assert row[f"{row['notion']}_delta"] <= row["delta"]
-        assert row["bound"] <= row["objective"] + 1e-9
-        # The exact pieces at the same ε contain the same optimum.
-        pieces = table[
-            (table["curve"] == "piece")
-            & (table["notion"] == row["notion"])
-            & (table["epsilon"] == row["epsilon"])
+    assert (points["bound"] <= points["objective"] + 1e-9).all()
+    for _, point in points.iterrows():
+        measured_delta = point[f"{point['notion']}_delta"]
+        assert measured_delta <= point["delta"]
+
+
+def test_the_exact_pieces_contain_the_optima_of_the_points(modulo_table: pd.DataFrame) -> None:
+    all_pieces = modulo_table[modulo_table["curve"] == "piece"]
+    for _, point in modulo_table[modulo_table["curve"] == "point"].iterrows():
+        pieces = all_pieces[
+            (all_pieces["notion"] == point["notion"])
+            & (all_pieces["epsilon"] == point["epsilon"])
+            & (all_pieces["delta"] <= point["delta"])
+            & (point["delta"] <= all_pieces["delta_high"])
         ]
-        inside = pieces[
-            (pieces["delta"] <= row["delta"]) & (row["delta"] <= pieces["delta_high"])
-        ].iloc[-1]
-        share = (row["delta"] - inside["delta"]) / (inside["delta_high"] - inside["delta"])
-        value = inside["objective"] + share * (inside["objective_high"] - inside["objective"])
-        assert value == pytest.approx(row["objective"], abs=1e-7)
-    levels = table[table["curve"] == "level"]
+        piece = pieces.iloc[-1]
+        interpolated_objective = np.interp(
+            point["delta"],
+            [piece["delta"], piece["delta_high"]],
+            [piece["objective"], piece["objective_high"]],
+        )
+        assert interpolated_objective == pytest.approx(point["objective"], abs=1e-7)
+
+
+def test_the_objective_of_a_level_is_its_delta(modulo_table: pd.DataFrame) -> None:
+    levels = modulo_table[modulo_table["curve"] == "level"]
     assert levels["certified"].all()
     assert levels["delta"].to_numpy() == pytest.approx(levels["objective"].to_numpy(), abs=1e-12)
-    # The data-independent mechanism is additive noise too, so it is not better than the optimum.
-    published = table[table["mechanism"] == "data-independent"].merge(
-        points, on=["notion", "epsilon", "delta"]
+
+
+def test_the_data_independent_mechanism_is_not_better_than_the_optimum(
+    modulo_table: pd.DataFrame,
+) -> None:
+    """The data-independent mechanism is additive noise, too."""
+    points = modulo_table[modulo_table["curve"] == "point"]
+    published = modulo_table[modulo_table["mechanism"] == "data-independent"]
+    joined = published.merge(
+        points, on=["notion", "epsilon", "delta"], suffixes=("_published", "_optimal")
     )
-    assert (published["objective_x"] >= published["objective_y"] - 1e-9).all()
+    assert len(joined)
+    assert (joined["objective_published"] >= joined["objective_optimal"] - 1e-9).all()
 
 
 def test_the_minimal_epsilon_for_a_loss_is_the_inverse_of_the_minimal_loss() -> None:
+    """Without an ε, the frontier minimises ε. The noise at that ε has the given loss."""
     question = wb.ModuloNoise(n=6, max_shift=1)
     table = wb.frontier(
         question, notion="dp,pure", loss="squared", max_loss="1,2", delta="0,0.02"
     ).to_frame()
     assert table["mechanism"].eq("least epsilon").all()
     assert table["certified"].all()
+    # Two losses with two δ under DP, and two losses under pure DP.
     assert len(table) == 6
     for row in table.to_dict("records"):
         assert row["bound"] <= row["objective"] <= row["bound"] * (1 + 1e-6)
@@ -157,66 +194,83 @@ def test_the_minimal_epsilon_for_a_loss_is_the_inverse_of_the_minimal_loss() -> 
             delta=row["delta"],
         )
         assert design.objective == pytest.approx(row["max_loss"], rel=1e-5)
+
+
+def test_a_frontier_with_epsilon_and_a_loss_has_points_and_levels() -> None:
     table = wb.frontier(
-        question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False
+        wb.ModuloNoise(n=6, max_shift=1),
+        notion="dp",
+        epsilon="0.5,1",
+        max_loss="0.5",
+        baselines=False,
     ).to_frame()
-    assert {"point", "level", "piece"} == set(table["curve"])
+    assert set(table["curve"]) == {"point", "level", "piece"}
+
+
+def test_a_frontier_without_epsilon_and_loss_is_refused() -> None:
     with pytest.raises(
         InvalidRequest, match=r"epsilon must be given for the notion dp\. Got none\."
     ):
-        wb.frontier(question, notion="dp")
+        wb.frontier(wb.ModuloNoise(n=6, max_shift=1), notion="dp")
 
 
 def test_data_independent_noise_has_the_smallest_private_error() -> None:
     question = wb.ModuloNoise(n=5, max_shift=2)
-    for notion in ("pdp", "dp"):
-        for delta in ("0", "0.1", "0.4"):
-            error = compute_data_independent_error(6, Fraction(1), Fraction(delta), notion)
-            assert wb.audit(data_independent(question, error), 1).meets(notion, 1, delta)
-            smaller_error = error - Fraction(1, 1000)
-            if smaller_error > 0:
-                smaller_audit = wb.audit(data_independent(question, smaller_error), 1)
-                assert not smaller_audit.meets(notion, 1, delta)
+    # The answers are 0..5.
+    answer_count = 6
+    for notion, delta in itertools.product(("pdp", "dp"), ("0", "0.1", "0.4")):
+        error = compute_data_independent_error(answer_count, Fraction(1), Fraction(delta), notion)
+        privacy = wb.audit(data_independent(question, error), 1)
+        assert privacy.meets(notion, epsilon=1, delta=delta)
+        smaller_error = error - Fraction(1, 1000)
+        if smaller_error > 0:
+            smaller_audit = wb.audit(data_independent(question, smaller_error), 1)
+            assert not smaller_audit.meets(notion, epsilon=1, delta=delta)
 
 
 def test_baselines_satisfy_the_requirements_of_a_notion_and_not_its_epsilon() -> None:
+    """A notion may require another ε than its value `epsilon`. Baselines must satisfy that one."""
+
     class HalvedDP(DP):
         """DP with half of the ε that it is given."""
 
         name = "half"
 
         def requirements(self, values):
+            """Return the hockey-stick constraint at half of the ε."""
             return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
 
         def measure(self, laws, values):
+            """Measure two laws at half of the ε."""
             return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
     half = Fraction(1, 2)
     delta = Fraction(1, 100)
     notion = HalvedDP()
-    assert compute_data_independent_error(
-        6, Fraction(1), delta, notion
-    ) == compute_data_independent_error(6, half, delta, "dp")
-    parameter = _find_private_parameter(
-        Scan("geometric", n=6, distances=[1]), Fraction(1), delta, notion
+    error = compute_data_independent_error(6, Fraction(1), delta, notion)
+    assert error == compute_data_independent_error(6, half, delta, "dp")
+    scan = Scan("geometric", n=6, distances=[1])
+    parameter = _find_private_parameter(scan, Fraction(1), delta, notion)
+    expected_parameter = _find_private_parameter(
+        Scan("geometric", n=6, distances=[1]), half, delta, "dp"
     )
-    expected = _find_private_parameter(Scan("geometric", n=6, distances=[1]), half, delta, "dp")
-    assert parameter == pytest.approx(expected, rel=1e-9)
+    assert parameter == pytest.approx(expected_parameter, rel=1e-9)
 
 
-def test_scan_finds_the_geometric_parameter() -> None:
-    # Clamped geometric noise with ratio r is d ln(1/r)-private for neighbours d apart.
-    for distance in (1, 2):
-        ratio = _find_private_parameter(
-            Scan("geometric", n=6, distances=[distance]), Fraction(1), Fraction(0), "pdp"
-        )
-        assert ratio == pytest.approx(math.exp(-1 / distance), rel=1e-6)
-    assert (
-        _find_private_parameter(
-            Scan("gaussian", n=6, distances=[1]), Fraction(1, 10**9), Fraction(0), "pdp"
-        )
-        is None
-    )
+# A `Scan` finds the best private parameter of a published mechanism for answers 0..n.
+
+
+@pytest.mark.parametrize("distance", [1, 2])
+def test_a_scan_finds_the_parameter_of_geometric_noise(distance: int) -> None:
+    """Clamped geometric noise with ratio r is d ln(1/r)-private for neighbours d apart."""
+    scan = Scan("geometric", n=6, distances=[distance])
+    ratio = _find_private_parameter(scan, Fraction(1), Fraction(0), "pdp")
+    assert ratio == pytest.approx(math.exp(-1 / distance), rel=1e-6)
+
+
+def test_a_scan_finds_no_gaussian_noise_at_a_tiny_budget() -> None:
+    scan = Scan("gaussian", n=6, distances=[1])
+    assert _find_private_parameter(scan, Fraction(1, 10**9), Fraction(0), "pdp") is None
 
 
 @pytest.mark.parametrize("family", ["geometric", "gaussian", "exponential"])
@@ -227,13 +281,16 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         ([1, 2], Fraction(1, 3), Fraction(1, 50), "dp"),
         ([2], Fraction(8), Fraction(1, 10**6), "dp"),
     ):
-        found = Scan(family, n=7, distances=distances).find_private(epsilon, delta, notion)
-        assert found is not None
-        _, channel, scan_audit = found
-        full_audit = audit(
-            Channel.from_pairs(channel, [(q, q + d) for d in distances for q in range(8 - d)]),
-            epsilon,
+        private_mechanism = Scan(family, n=7, distances=distances).find_private(
+            epsilon, delta, notion
         )
+        assert private_mechanism is not None
+        _, channel, scan_audit = private_mechanism
+        # All pairs of neighbouring answers in 0..7.
+        pairs = [
+            (answer, answer + distance) for distance in distances for answer in range(8 - distance)
+        ]
+        full_audit = audit(Channel.from_pairs(channel, pairs), epsilon)
         assert len(scan_audit.pairs) <= len(full_audit.pairs) / 2
         assert (scan_audit.pdp_delta, scan_audit.dp_delta) == (
             full_audit.pdp_delta,
@@ -245,10 +302,18 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         )
 
 
-def _find_private_parameter(scan: Scan, *budget: Any) -> float | None:
-    """Return the parameter of the best private mechanism of a scan, None if none is private."""
-    mechanism = scan.find_private(*budget)
-    return None if mechanism is None else mechanism[0]
+def _find_private_parameter(
+    scan: Scan, epsilon: Fraction, delta: Fraction, notion: Any
+) -> float | None:
+    """Return the parameter of the best private mechanism of a scan, None if none is private.
+
+    `notion` is the name of a notion or a notion.
+    """
+    private_mechanism = scan.find_private(epsilon, delta, notion)
+    if private_mechanism is None:
+        return None
+    parameter, _, _ = private_mechanism
+    return parameter
 
 
 def test_automatic_levels_are_four_losses_inside_the_range() -> None:
@@ -285,38 +350,58 @@ def test_a_point_that_reaches_the_time_limit_has_an_interval(
     assert "error_epsilon" in list_drawable_plots(result, table)
 
 
-def test_interrupt_keeps_finished_rows() -> None:
-    def stop() -> list[dict[str, Any]]:
-        raise KeyboardInterrupt
-
-    plan = Plan("", [lambda: [{"objective": 1.0}], stop, stop], draw=lambda table: {})
-    outcome = run_frontier_plan(plan)
-    assert outcome.is_interrupted
-    assert outcome.finished == 1
-    assert outcome.rows == [{"objective": 1.0}]
+# Tasks of a plan. Each returns its rows.
 
 
-def test_a_task_that_fails_is_a_row() -> None:
-    def fail() -> list[dict[str, Any]]:
-        raise InvalidRequest("epsilon is too odd.")
+def return_one_row() -> list[dict[str, Any]]:
+    """Return a row like a task that succeeds."""
+    return [{"objective": 1.0}]
 
-    def stop() -> list[dict[str, Any]]:
-        raise KeyboardInterrupt
 
-    def large() -> list[dict[str, Any]]:
-        raise MemoryError
+def press_ctrl_c() -> list[dict[str, Any]]:
+    """End like a task during which the user presses Ctrl-C."""
+    raise KeyboardInterrupt
 
-    good: list[dict[str, Any]] = [{"objective": 1.0}]
-    outcome = run_frontier_plan(Plan("", [fail, lambda: good, large], draw=lambda table: {}))
-    assert outcome.finished == 3
-    assert outcome.is_interrupted is False
-    known = {"curve": "failed", "status": "refused", "failure": "epsilon is too odd."}
-    assert outcome.rows[0] == known | {"objective": None, "bound": None}
-    assert outcome.rows[1] == good[0]
-    assert outcome.rows[2]["failure"] == "The request needs more memory than there is."
-    outcome = run_frontier_plan(Plan("", [lambda: good, stop, fail], draw=lambda table: {}))
-    assert outcome.rows == good
-    assert outcome.is_interrupted is True
+
+def refuse_request() -> list[dict[str, Any]]:
+    """End like a task whose request is refused."""
+    raise InvalidRequest("epsilon is too odd.")
+
+
+def exhaust_memory() -> list[dict[str, Any]]:
+    """End like a task that needs too much memory."""
+    raise MemoryError
+
+
+def run_tasks(*tasks: Callable[[], list[dict[str, Any]]]) -> Result:
+    """Run a plan of these tasks, which draws nothing."""
+    return run_frontier_plan(Plan("", list(tasks), draw=lambda table: {}))
+
+
+def test_ctrl_c_keeps_the_rows_of_finished_tasks() -> None:
+    result = run_tasks(return_one_row, press_ctrl_c, refuse_request)
+    assert result.is_interrupted
+    assert result.finished == 1
+    assert result.rows == return_one_row()
+
+
+def test_a_task_that_is_refused_is_a_row() -> None:
+    result = run_tasks(refuse_request, return_one_row)
+    assert (result.finished, result.is_interrupted) == (2, False)
+    failed_row, finished_row = result.rows
+    assert failed_row == {
+        "curve": "failed",
+        "status": "refused",
+        "failure": "epsilon is too odd.",
+        "objective": None,
+        "bound": None,
+    }
+    assert finished_row == return_one_row()[0]
+
+
+def test_a_task_that_needs_too_much_memory_is_a_row() -> None:
+    (row,) = run_tasks(exhaust_memory).rows
+    assert row["failure"] == "The request needs more memory than there is."
 
 
 def test_one_and_two_processes_compute_the_same_rows() -> None:
@@ -326,42 +411,49 @@ def test_one_and_two_processes_compute_the_same_rows() -> None:
         "notion": "pdp",
         "baselines": True,
     }
-    one, two = (
-        wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **options, jobs=jobs) for jobs in (1, 2)
-    )
+    question = wb.ModuloNoise(n=3, max_shift=1)
+    single = wb.frontier(question, **options, jobs=1)
+    several = wb.frontier(question, **options, jobs=2)
     timed_columns = {"seconds", "status"}  # They depend on the speed of the machine.
 
-    def rows(result: Result) -> list[dict[str, Any]]:
+    def list_comparable_rows(result: Result) -> list[dict[str, Any]]:
+        """Return the rows without timed columns. The number of pieces depends on the time, too."""
         return [
-            {k: v for k, v in row.items() if k not in timed_columns}
+            {column: value for column, value in row.items() if column not in timed_columns}
             for row in result
             if row["curve"] != "piece"
         ]
 
-    assert rows(one) == rows(two)
-    assert {row["curve"] for row in two} == {"point", "level", "piece", "baseline"}
-    assert (one.finished, two.finished) == (one.total, two.total)
+    assert list_comparable_rows(single) == list_comparable_rows(several)
+    assert {row["curve"] for row in several} == {"point", "level", "piece", "baseline"}
+    assert (single.finished, several.finished) == (single.total, several.total)
 
 
 def test_tasks_that_cannot_be_pickled_raise_an_error() -> None:
     lock = threading.Lock()
+    # A lock cannot be pickled, so neither can a function that uses it.
     with pytest.raises(wb.WorkbenchError, match="cannot be sent to other processes"):
         run_frontier_plan(Plan("", [lambda: [{"objective": float(lock.locked())}]] * 2), jobs=2)
+
+
+def test_a_frontier_on_zero_processes_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="jobs must be"):
         wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, jobs=0)
 
 
 @pytest.mark.parametrize(
-    "name", [kind.name for kind in list_builtin_families() if kind.frontier is not None]
+    "name", [family.name for family in list_builtin_families() if family.frontier is not None]
 )
 def test_tasks_of_every_family_can_be_pickled(name: str) -> None:
-    given: dict[str, dict[str, Any]] = {
+    required_options: dict[str, dict[str, Any]] = {
         "modulo": {"n": 4, "max_shift": 1},
-        "labels": {"labels": "0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
-    }  # fmt: skip
-    kind = get_family(name)
-    values = read_options(get_frontier(kind).options, {"epsilon": "1,2", **given.get(name, {})})
-    for task in make_frontier_plan(kind, question=None, values=values).tasks:
+        "labels": {"labels": "0..4"},
+        "channel": {"answers": "0..4", "max_shift": 1},
+    }
+    family = get_family(name)
+    user_values = {"epsilon": "1,2", **required_options.get(name, {})}
+    values = read_options(get_frontier(family).options, user_values)
+    for task in make_frontier_plan(family, question=None, values=values).tasks:
         assert callable(pickle.loads(dumps(task)))
 
 
@@ -370,11 +462,12 @@ def test_interrupted_json_is_one_object(
 ) -> None:
     arguments = ["modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
 
-    def first_only(plan: Plan, progress: Any, jobs: int = 1) -> Result:
+    def run_first_task(plan: Plan, progress: Any, jobs: int = 1) -> Result:
+        """Run the first task, and return a result as if Ctrl-C had stopped the second one."""
         result = run_frontier_plan(replace(plan, tasks=plan.tasks[:1]))
         return replace(result, total=result.total + 1)
 
-    monkeypatch.setattr("workbench.frontiers.run.run_frontier_plan", first_only)
+    monkeypatch.setattr("workbench.frontiers.run.run_frontier_plan", run_first_task)
     with pytest.raises(SystemExit) as end:
         main(["frontier", *arguments, "--out", str(tmp_path), "--json"])
     assert end.value.code == 2
@@ -401,7 +494,10 @@ def test_the_command_prints_why_rows_have_no_value(
 
 
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = "frontier modulo --n 4 --max-shift 1 --epsilon 0.5:1.5:2 --delta 0,0.1 --notion pdp,dp --json"
+    command = (
+        "frontier modulo --n 4 --max-shift 1 --epsilon 0.5:1.5:2 --delta 0,0.1 --notion pdp,dp "
+        "--json"
+    )
     with pytest.raises(SystemExit) as end:
         main([*command.split(), "--out", str(tmp_path)])
     assert end.value.code == 0
@@ -442,13 +538,13 @@ def test_the_command_says_that_it_replaces_an_earlier_frontier(
     assert "contained an earlier frontier" not in outputs[0]
     assert (
         "contained an earlier frontier, which is replaced. These plots in it are not of this"
-        in (outputs[1])
+        in outputs[1]
     )
     assert outputs[1].endswith("frontier: error_delta, error_epsilon_delta.")
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "word"),
+    ("option", "value", "named_option"),
     [
         ("--epsilon", "0:4:5", "epsilon"),
         ("--delta", "0,2", "delta"),
@@ -462,7 +558,7 @@ def test_the_command_says_that_it_replaces_an_earlier_frontier(
     ],
 )
 def test_bad_input_is_refused_in_one_line(
-    option: str, value: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str, value: str, named_option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path), option: value}
     arguments = [text for pair in options.items() for text in pair]
@@ -471,7 +567,7 @@ def test_bad_input_is_refused_in_one_line(
     assert end.value.code == 2
     message = capsys.readouterr().err.strip()
     assert len(message.splitlines()) == 1
-    assert word in message
+    assert named_option in message
     assert not list(tmp_path.iterdir())
 
 
@@ -481,31 +577,75 @@ def list_drawable_plots(result: Result, table: Any) -> set[str]:
     return {name for name, figure in figures.items() if figure is not None}
 
 
-def test_quantizer_rows_agree_with_randomized_response_and_laplace_noise() -> None:
-    result = wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
-    table = result.to_frame()
+# Quantizers of numbers in [-1, 1] with two outputs.
+
+
+@pytest.fixture(scope="module")
+def quantizer_result() -> Result:
+    """Return a frontier of quantizers with two outputs at ε = 1 and 2."""
+    return wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
+
+
+@pytest.fixture(scope="module")
+def quantizer_table(quantizer_result: Result) -> pd.DataFrame:
+    """Return the rows of `quantizer_result`. No task failed."""
+    table = quantizer_result.to_frame()
     assert table["failure"].isna().all()
-    points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index(
-        "epsilon"
-    )
+    return table
+
+
+def get_exact_quantizers(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of optimal quantizers by ε."""
+    is_exact = (table["curve"] == "point") & (table["mechanism"] == "exact")
+    return table[is_exact].set_index("epsilon")
+
+
+def test_the_optimal_quantizer_with_two_outputs_is_randomized_response(
+    quantizer_table: pd.DataFrame,
+) -> None:
+    """The smallest private output B is coth(ε/2), and the mean absolute error is B - 1/(3B)."""
+    points = get_exact_quantizers(quantizer_table)
     assert points["certified"].all()
-    assert (points["pure_epsilon"] <= points.index).all()
-    # With two outputs -B and B the optimum is randomized response. The smallest private B is
-    # coth(ε/2), and the mean absolute error is B - 1/(3B).
-    for epsilon, row in points.iterrows():
-        output = 1 / math.tanh(float(str(epsilon)) / 2)
-        assert row["objective"] == pytest.approx(output - 1 / (3 * output), rel=1e-6)
-    limits = table[table["curve"] == "limit"].set_index("epsilon")
+    for epsilon in (1.0, 2.0):
+        largest_output = 1 / math.tanh(epsilon / 2)
+        expected_error = largest_output - 1 / (3 * largest_output)
+        assert points["objective"][epsilon] == pytest.approx(expected_error, rel=1e-6)
+
+
+def test_quantizers_of_a_frontier_are_private(quantizer_table: pd.DataFrame) -> None:
+    is_quantizer = quantizer_table["mechanism"].isin(["exact", "rqm", "pbm"])
+    quantizers = quantizer_table[is_quantizer & (quantizer_table["curve"] != "limit")]
+    assert set(quantizers["mechanism"]) == {"exact", "rqm", "pbm"}
+    assert (quantizers["pure_epsilon"] <= quantizers["epsilon"]).all()
+
+
+def test_the_proven_limit_of_a_frontier_is_below_its_quantizers(
+    quantizer_table: pd.DataFrame,
+) -> None:
+    limits = quantizer_table[quantizer_table["curve"] == "limit"].set_index("epsilon")
     assert (limits["bound"] <= limits["objective"]).all()
-    assert (limits["bound"] <= points["objective"]).all()
-    laplace = table[table["mechanism"] == "laplace"].set_index("epsilon")
+    assert (limits["bound"] <= get_exact_quantizers(quantizer_table)["objective"]).all()
+
+
+def test_a_frontier_of_quantizers_has_the_error_of_laplace_noise(
+    quantizer_table: pd.DataFrame,
+) -> None:
+    """Inputs have the sensitivity 2, and Laplace noise has the mean absolute error 2/ε."""
+    laplace = quantizer_table[quantizer_table["mechanism"] == "laplace"].set_index("epsilon")
     assert laplace["mae"].to_dict() == {1.0: 2.0, 2.0: 1.0}
-    rivals = table[table["mechanism"].isin(["rqm", "pbm"])]
-    assert (rivals["pure_epsilon"] <= rivals["epsilon"]).all()
-    assert list_drawable_plots(result, table) == {"error_epsilon"}
+
+
+def test_a_frontier_of_quantizers_has_one_plot(
+    quantizer_result: Result, quantizer_table: pd.DataFrame
+) -> None:
+    assert list_drawable_plots(quantizer_result, quantizer_table) == {"error_epsilon"}
 
 
 def test_label_rows_are_ordered_by_method() -> None:
+    """The method bins may publish any number, lp only labels, and unbiased has one constraint more.
+
+    A larger δ reduces the loss.
+    """
     result = wb.frontier(
         wb.Labels.uniform(0, 4), epsilon="0.5,2", delta="0,0.1", method="bins,lp,unbiased"
     )
@@ -513,16 +653,13 @@ def test_label_rows_are_ordered_by_method() -> None:
     assert table["failure"].isna().all()
     assert table["oracle_agrees"].dropna().all()
     for epsilon in (0.5, 2.0):
-        here = table[table["epsilon"] == epsilon]
-        loss = {(row["mechanism"], row["delta"]): row["objective"] for _, row in here.iterrows()}
-        # The method bins may publish any number, and lp only labels.
-        assert loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9
-        assert loss["lp", 0.1] < loss["lp", 0.0] <= loss["unbiased", 0.0]
-        assert all(
-            loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0
-        )
-    private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
-    assert (private["dp_delta"] <= private["delta"]).all()
+        rows = table[table["epsilon"] == epsilon]
+        losses = {(row["mechanism"], row["delta"]): row["objective"] for _, row in rows.iterrows()}
+        pure_losses = [loss for (_, delta), loss in losses.items() if delta == 0]
+        assert losses["bins", 0.0] <= min(pure_losses) + 1e-9
+        assert losses["lp", 0.1] < losses["lp", 0.0] <= losses["unbiased", 0.0]
+    with_delta = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
+    assert (with_delta["dp_delta"] <= with_delta["delta"]).all()
     assert list_drawable_plots(result, table) == {
         "error_epsilon",
         "error_epsilon_delta",
@@ -534,13 +671,15 @@ def test_laplace_rows_fit_their_bits_or_are_unreachable() -> None:
     result = wb.frontier("laplace", epsilon="0.5,1,30", bits="3,6", ell=2)
     table = result.to_frame()
     points = table[table["curve"] == "point"]
-    assert (points["mean_bits"].dropna() <= points["bits"][points["mean_bits"].notna()]).all()
+    reachable = points[points["mean_bits"].notna()]
+    assert (reachable["mean_bits"] <= reachable["bits"]).all()
+    # The mean squared error is 2/ε².
     assert points[points["epsilon"] == 1.0]["objective"].tolist() == [2.0, 2.0]
     unreachable = points[points["status"] == "unreachable"]
     assert unreachable["epsilon"].tolist() == [30.0, 30.0]
     assert unreachable["objective"].isna().all()
-    fixed = table[table["curve"] == "level"].set_index("epsilon")
-    assert fixed["mean_bits"][1.0] == pytest.approx(
+    levels = table[table["curve"] == "level"].set_index("epsilon")
+    assert levels["mean_bits"][1.0] == pytest.approx(
         wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6
     )
     assert list_drawable_plots(result, table) == {
@@ -645,14 +784,14 @@ def test_a_scan_gives_the_same_result_after_other_budgets() -> None:
         for notion in ("pdp", "dp")
         for d in ("0", "0.1")
     ]
+    # The second pass visits some budgets again, in another order.
     for budget in [*budgets, *budgets[::-3]]:
-        assert _find_private_parameter(scan, *budget) == _find_private_parameter(
-            Scan("geometric", n=4, distances=[1, 2]), *budget
-        )
+        new_scan = Scan("geometric", n=4, distances=[1, 2])
+        assert _find_private_parameter(scan, *budget) == _find_private_parameter(new_scan, *budget)
 
 
-def _styles(figure: Any) -> dict[str, set[str]]:
-    """Return the draw style of every labelled line of a figure, by panel and label."""
+def _get_draw_styles(figure: Any) -> dict[str, str]:
+    """Return the draw style of every line of a figure. The keys are "panel: label"."""
     return {
         f"{axis.get_title()}: {line.get_label()}": line.get_drawstyle()
         for axis in figure.axes
@@ -662,21 +801,23 @@ def _styles(figure: Any) -> dict[str, set[str]]:
 
 
 def test_curves_that_may_jump_are_drawn_in_steps() -> None:
-    # At error 0.24 the smallest δ under PDP is 0.76 up to ε = 2.94, and nearly 0 above.
-    given: dict[str, Any] = {
-        "epsilon": "2.4,2.8,3.2",
-        "notion": "pdp,dp",
-        "level": "0.24",
-        "baselines": False,
-    }
-    table = wb.frontier(wb.ModuloNoise(n=8, max_shift=3), delta="0,0.1", **given)
-    figure = table.plot(which="level_curves")
+    """At error 0.24 the smallest δ under PDP is 0.76 up to ε = 2.94, and nearly 0 above."""
+    result = wb.frontier(
+        wb.ModuloNoise(n=8, max_shift=3),
+        epsilon="2.4,2.8,3.2",
+        delta="0,0.1",
+        notion="pdp,dp",
+        level="0.24",
+        baselines=False,
+    )
+    figure = result.plot(which="level_curves")
     assert isinstance(figure, Figure)
     pdp, dp = (axis.lines[0] for axis in figure.axes)
     assert (pdp.get_drawstyle(), dp.get_drawstyle()) == ("steps-post", "default")
-    x, y = pdp.get_xdata(), pdp.get_ydata()
-    step_index = np.searchsorted(np.asarray(x), 2.92, side="right") - 1
-    drawn_delta = float(np.asarray(y)[step_index])
+    epsilons = np.asarray(pdp.get_xdata())
+    deltas = np.asarray(pdp.get_ydata())
+    step_index = np.searchsorted(epsilons, 2.92, side="right") - 1
+    drawn_delta = float(deltas[step_index])
     exact_delta = wb.design(
         wb.ModuloNoise(n=8, max_shift=3),
         epsilon=2.92,
@@ -685,14 +826,21 @@ def test_curves_that_may_jump_are_drawn_in_steps() -> None:
         max_loss="0.24",
     ).objective
     assert drawn_delta == pytest.approx(exact_delta, abs=1e-9) == 0.76
-    styles = _styles(table.plot(which="error_epsilon_delta"))
+    styles = _get_draw_styles(result.plot(which="error_epsilon_delta"))
     assert styles["PDP: δ = 0.1"] == "steps-post"
-    assert {styles[f"{name}"] for name in ("PDP: δ = 0", "DP: δ = 0", "DP: δ = 0.1")} == {"default"}
+    assert {styles[name] for name in ("PDP: δ = 0", "DP: δ = 0", "DP: δ = 0.1")} == {"default"}
 
 
 def test_the_band_of_a_curve_that_may_jump_reaches_down_to_the_next_bound() -> None:
-    rows = pd.DataFrame({"epsilon": [1.0, 2.0], "delta": 0.1, "notion": "pdp", "bound": [0.4, 0.1],
-                         "objective": [0.5, 0.2]})  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "epsilon": [1.0, 2.0],
+            "delta": 0.1,
+            "notion": "pdp",
+            "bound": [0.4, 0.1],
+            "objective": [0.5, 0.2],
+        }
+    )
     figure = draw_declared_figure(
         Drawing({"series": [make_proven_band(rows, "epsilon", "objective")]}), rows
     )
@@ -702,16 +850,21 @@ def test_the_band_of_a_curve_that_may_jump_reaches_down_to_the_next_bound() -> N
 
 
 def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
-    table = wb.frontier("quantizer", levels=3, epsilon="0.5,1,1.5", method="optm")
-    styles = _styles(table.plot(which="error_epsilon"))
+    result = wb.frontier("quantizer", levels=3, epsilon="0.5,1,1.5", method="optm")
+    styles = _get_draw_styles(result.plot(which="error_epsilon"))
     assert (styles["3 outputs: RQM"], styles["3 outputs: OPTM"]) == ("steps-post", "default")
 
 
 def test_rows_of_zcdp_gdp_and_renyi_are_designs_at_their_budgets():
     table = wb.frontier(
-        wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp,gdp,renyi", rho="0.05,0.2", mu="0.5,1", alpha=2,
+        wb.ModuloNoise(n=6, max_shift=1),
+        loss="squared",
+        notion="zcdp,gdp,renyi",
+        rho="0.05,0.2",
+        mu="0.5,1",
+        alpha=2,
         epsilon="0.5,1",
-    ).to_frame()  # fmt: skip
+    ).to_frame()
     assert table.groupby("notion").size().to_dict() == {"gdp": 2, "renyi": 2, "zcdp": 2}
     # Pieces, levels and published mechanisms only exist for ε and δ.
     assert set(table["curve"]) == {"point"}

@@ -1,4 +1,8 @@
-"""The trade-off of integer noise against the number of runs."""
+"""Test frontiers over the number of runs that share a budget, and over the scale of a budget.
+
+A budget of two runs is one for both of their outputs together. The notions "curve" and "tradeoff"
+have a whole function as their budget, and `scale` weakens it.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,40 @@ import pytest
 from matplotlib.figure import Figure
 
 import workbench as wb
+from workbench.io.result import Result
 
 
-def test_loss_against_runs():
-    found = wb.frontier(wb.IntegerNoise(), epsilon=6, delta="1e-5", runs="1,2", time_limit="1")
-    assert [row["runs"] for row in found if row["curve"] == "point"] == [1, 2]
-    rows = {(row["mechanism"], row["runs"]): row.get("objective") for row in found}
+@pytest.fixture(scope="module")
+def runs_result() -> Result:
+    """Return a frontier of integer noise for one run and for two runs."""
+    return wb.frontier(wb.IntegerNoise(), epsilon=6, delta="1e-5", runs="1,2", time_limit="1")
+
+
+def test_noise_for_one_and_two_runs_is_not_worse_than_published_noise(runs_result: Result):
+    assert {row["curve"] for row in runs_result} == {"point", "baseline"}
+    losses = {(row["mechanism"], row["runs"]): row.get("objective") for row in runs_result}
     for runs in (1, 2):
-        best = rows["noise", runs]
-        assert best <= rows["geometric", runs] * (1 + 1e-6)
-        assert best < rows["discrete Gaussian", runs]
-    assert {row["curve"] for row in found} == {"point", "baseline"}
-    assert [row.get("bound") is None for row in found if row["curve"] == "point"] == [False, True]
-    assert "loss_runs" in found.plots
-    figure = found.plot(which="loss_runs")
+        assert losses["noise", runs] <= losses["geometric", runs] * (1 + 1e-6)
+        assert losses["noise", runs] < losses["discrete Gaussian", runs]
+
+
+def test_only_noise_for_one_run_has_a_lower_bound(runs_result: Result):
+    points = [row for row in runs_result if row["curve"] == "point"]
+    assert [row["runs"] for row in points] == [1, 2]
+    assert [row.get("bound") is None for row in points] == [False, True]
+
+
+def test_noise_for_several_runs_is_not_called_optimal_in_the_plot(runs_result: Result):
+    assert "loss_runs" in runs_result.plots
+    figure = runs_result.plot(which="loss_runs")
     assert isinstance(figure, Figure)
-    # No lower bound is proven for several runs, so the noise is not called optimal.
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["best noise found", "geometric", "discrete Gaussian"]
 
 
 def test_noise_for_one_run_is_called_optimal():
-    found = wb.frontier("noise", epsilon="1,2", baselines=False)
-    (line,) = found.plot(which="error_epsilon").axes[0].get_lines()
+    result = wb.frontier("noise", epsilon="1,2", baselines=False)
+    (line,) = result.plot(which="error_epsilon").axes[0].get_lines()
     assert line.get_label() == "optimal noise"
 
 
@@ -51,22 +66,42 @@ def test_a_notion_without_its_budget_is_refused_in_one_sentence(question: object
     "question", [wb.IntegerNoise(), wb.ModuloNoise(n=3, max_shift=1)], ids=["noise", "modulo"]
 )
 def test_curves_and_trade_off_functions_are_drawn_at_several_scales(question: object):
-    """Every ε of a curve times the scale; f with the scale as its weight beside a blind guess, 1 -
-    α.
+    """The scale s multiplies every ε of a curve.
+
+    A trade-off function f becomes s f(α) + (1 - s)(1 - α), where 1 - α is the one of a blind guess.
     """
-    given = {"curve": "0.5:0.1,1:0.01", "tradeoff": "0:1,0.1:0.6,0.8:0", "loss": "squared"}
-    found = wb.frontier(question, notion="curve,tradeoff", scale="0.5,1", **given)
-    losses = {
-        (row["notion"], row["scale"]): row["objective"] for row in found if row["curve"] == "point"
+    # The budgets of both notions, by scale.
+    budgets = {
+        "curve": {1.0: "0.5:0.1,1:0.01", 0.5: "0.25:0.1,0.5:0.01"},
+        "tradeoff": {1.0: "0:1,0.1:0.6,0.8:0", 0.5: "0:1,0.1:0.75,0.8:0.1,1:0"},
     }
-    scaled = {"curve": "0.25:0.1,0.5:0.01", "tradeoff": "0:1,0.1:0.75,0.8:0.1,1:0"}
-    for notion in ("curve", "tradeoff"):
-        for scale, budget in ((0.5, scaled[notion]), (1.0, given[notion])):
+    result = wb.frontier(
+        question,
+        notion="curve,tradeoff",
+        scale="0.5,1",
+        curve=budgets["curve"][1.0],
+        tradeoff=budgets["tradeoff"][1.0],
+        loss="squared",
+    )
+    losses = {
+        (row["notion"], row["scale"]): row["objective"] for row in result if row["curve"] == "point"
+    }
+    for notion, budget_by_scale in budgets.items():
+        for scale, budget in budget_by_scale.items():
             design = wb.design(question, notion=notion, loss="squared", **{notion: budget})
             assert losses[notion, scale] == pytest.approx(design.objective, rel=1e-6)
         assert losses[notion, 0.5] > losses[notion, 1.0]
-        assert isinstance(found.plot(which=f"error_scale_{notion}"), Figure)
+        assert isinstance(result.plot(which=f"error_scale_{notion}"), Figure)
+
+
+def test_a_scale_above_1_is_refused_for_a_trade_off_function():
     with pytest.raises(
         wb.InvalidRequest, match=r"scale must be in \(0, 1\] for a trade-off function. Got 2"
     ):
-        wb.frontier(question, notion="tradeoff", scale="1,2", **given)
+        wb.frontier(
+            wb.IntegerNoise(),
+            notion="tradeoff",
+            scale="1,2",
+            tradeoff="0:1,0.1:0.6,0.8:0",
+            loss="squared",
+        )

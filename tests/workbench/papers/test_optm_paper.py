@@ -1,12 +1,16 @@
-"""Test the paper of Cai et al.: every printed cell, errata, and errors of the loaders.
+"""Test the reproduction of Cai et al.: every printed cell, errata, and errors of the loaders.
 
-MAE is the mean absolute error. OPTM, MVU, RQM and ERM are the mechanisms of the paper.
+The paper is about quantizers: mechanisms that publish one of a few outputs ("bins") for a number in
+[-1, 1]. OPTM, MVU, RQM and ERM are quantizers of the paper, and the exact quantizer is the optimum
+of this program. MAE is the mean absolute error. `workbench.papers.optm` computes the artifacts, the
+figures and tables of the paper.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -37,95 +41,149 @@ from workbench.papers.optm.vectors import (
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import normal_density, uniform_density
 
+# Half a unit of the last printed digit of a mean absolute error.
+HALF_UNIT = 0.0005
 
-@pytest.fixture
-def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
+
+def make_artifact(name: str) -> Artifact:
+    """Compute an artifact of the paper with its default parameters, which are fast."""
+    return PAPER.artifacts[name](full=False)
+
+
+def list_surprises(artifact: Artifact) -> list[str]:
+    """Return the names of printed numbers that differ from ours without a known erratum."""
+    return [comparison.what for comparison in artifact.comparisons if comparison.surprising]
+
+
+@pytest.fixture(scope="module")
+def few_starts() -> Iterator[None]:
     """Search outputs from fewer starts on fewer knots, which is faster. The facts still hold."""
-    monkeypatch.setattr(tables, "design_quantizer", partial(design_quantizer, starts=1, knots=11))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "design_quantizer", partial(design_quantizer, starts=1, knots=11))
+        yield
 
 
-@pytest.mark.usefixtures("one_start")
-def test_table_1_has_every_cell_and_no_surprise():
-    artifact = PAPER.artifacts["table1"](False)
-    assert not [c.what for c in artifact.comparisons if c.surprising]
-    printed = get_printed_numbers()["table1"]
-    for name in ("OPTM", "MVU", "RQM", "ERM"):
-        cells = [c for c in printed[name] if c != "N/A"]
-        assert sorted(
-            c.printed for c in artifact.comparisons if c.what.startswith(f"MAE of {name}, ")
-        ) == sorted(cells)
-    close = [c for c in artifact.comparisons if abs(c.difference) <= 0.0005]
-    assert len(close) >= 8
-    table = artifact.table
-    assert table["certified"].all()
-    # The errors that the authors' public program returns at these bins.
-    code = table[table["mechanism"] == "OPTM, as in the authors' code"]["mae (51 points)"]
-    assert code.tolist() == pytest.approx([3.904076, 1.881828, 1.179376], abs=1e-6)
-    assert all(c.agrees and c.tolerance == 0.0005 for c in artifact.comparisons if "OPTM" in c.what)
-    for _, part in table.groupby("epsilon"):
-        best = part[part["mechanism"] == "exact quantizer, OPTM's bins"]["mae"].iloc[0]
-        others = part[part["mechanism"].str.startswith(("OPTM,", "MVU", "RQM", "ERM"))]
-        assert (others["mae"] > best).all()
-        ours = part[part["mechanism"].str.startswith("exact quantizer")]["mae (51 points)"].max()
-        assert (pd.to_numeric(part["printed"], errors="coerce").dropna() > ours).all()
-        assert (part["mae"] >= part["limit, proven"]).all()
+# Table 1: mean absolute errors for uniform inputs, by mechanism and ε.
+
+
+@pytest.fixture(scope="module")
+def table_1(few_starts: None) -> Artifact:
+    """Return Table 1."""
+    return make_artifact("table1")
+
+
+def test_table_1_has_no_surprise(table_1: Artifact):
+    assert list_surprises(table_1) == []
+    assert table_1.table["certified"].all()
+
+
+@pytest.mark.parametrize("name", ["OPTM", "MVU", "RQM", "ERM"])
+def test_every_printed_cell_of_table_1_is_compared(table_1: Artifact, name: str):
+    printed_cells = [cell for cell in get_printed_numbers()["table1"][name] if cell != "N/A"]
+    compared_cells = [
+        comparison.printed
+        for comparison in table_1.comparisons
+        if comparison.what.startswith(f"MAE of {name}, ")
+    ]
+    assert sorted(compared_cells) == sorted(printed_cells)
+
+
+def test_most_cells_of_table_1_agree_with_ours(table_1: Artifact):
+    close_cells = [
+        comparison for comparison in table_1.comparisons if abs(comparison.difference) <= HALF_UNIT
+    ]
+    assert len(close_cells) >= 8
+
+
+def test_the_cells_of_optm_in_table_1_agree_with_the_authors_program(table_1: Artifact):
+    table = table_1.table
+    errors = table[table["mechanism"] == "OPTM, as in the authors' code"]["mae (51 points)"]
+    # The errors that the authors' public program returns at these bins, for ε = 0.5, 1 and 1.5.
+    assert errors.tolist() == pytest.approx([3.904076, 1.881828, 1.179376], abs=1e-6)
+    for comparison in table_1.comparisons:
+        if "OPTM" in comparison.what:
+            assert comparison.agrees
+            assert comparison.tolerance == HALF_UNIT
+
+
+def test_the_exact_quantizer_has_the_smallest_error_in_table_1(table_1: Artifact):
+    for _, rows in table_1.table.groupby("epsilon"):
+        is_exact = rows["mechanism"].str.startswith("exact quantizer")
+        is_published = rows["mechanism"].str.startswith(("OPTM,", "MVU", "RQM", "ERM"))
+        optimum = rows[rows["mechanism"] == "exact quantizer, OPTM's bins"]["mae"].iloc[0]
+        assert (rows[is_published]["mae"] > optimum).all()
+        # The paper computes errors at 51 inputs.
+        largest_exact_error = rows[is_exact]["mae (51 points)"].max()
+        printed_errors = pd.to_numeric(rows["printed"], errors="coerce").dropna()
+        assert (printed_errors > largest_exact_error).all()
+        assert (rows["mae"] >= rows["limit, proven"]).all()
 
 
 @pytest.mark.parametrize("mechanism", ["MVU", "RQM", "ERM"])
 def test_a_cell_of_table_1_has_the_printed_error(mechanism: str):
     (row,) = tables.compare_mechanism(mechanism, 1)
-    assert row["mae (51 points)"] == pytest.approx(row["printed"], abs=0.0005)
+    assert row["mae (51 points)"] == pytest.approx(row["printed"], abs=HALF_UNIT)
     assert row["certified"]
     assert row["mae"] >= row["limit, proven"]
 
 
-@pytest.mark.usefixtures("one_start")
-def test_table_2_has_the_verdicts_the_order_and_the_bins_of_the_authors_program():
-    """One computation serves all facts, because its searches take most of this file's time."""
-    artifact = PAPER.artifacts["table2"](False)
-    check_that_the_exact_quantizer_has_the_smallest_error(artifact)
-    check_verdicts_of_table_2(artifact)
-    check_bins_of_the_authors_program(artifact)
+# Table 2: mean absolute errors for normal inputs, by mechanism and standard deviation σ. Its
+# searches take most of the time of this file.
 
 
-def check_that_the_exact_quantizer_has_the_smallest_error(artifact: Artifact):
-    """Compare the exact quantizer with computed and printed errors, and check all verdicts."""
-    assert not [c.what for c in artifact.comparisons if c.surprising]
-    assert artifact.table["certified"].all()
-    for _, part in artifact.table.groupby("sigma"):
-        values = part.set_index("mechanism")["mae"]
-        printed = part["printed"].dropna()
-        assert len(printed) == 3
-        names = [name for name in values.index if name.startswith(("OPTM", "MVU", "RQM"))]
-        least_error = min(*values[names], *printed)
-        assert values["exact quantizer, Table 6's bins"] < least_error
-        assert values["exact quantizer, 4 optimised bins"] < least_error
+@pytest.fixture(scope="module")
+def table_2(few_starts: None) -> Artifact:
+    """Return Table 2."""
+    return make_artifact("table2")
 
 
-def check_verdicts_of_table_2(artifact: Artifact):
-    """Check that only the printed errors of MVU differ, which is an erratum."""
-    # The standard error is this small because outputs are averaged exactly, not drawn.
-    assert artifact.table["standard error of 1000 inputs"].max() < 0.007
-    verdicts = {c.what: c.verdict for c in artifact.comparisons}
-    assert {v for what, v in verdicts.items() if "OPTM" in what} == {"agrees"}
-    assert {v for what, v in verdicts.items() if "MVU" in what} == {"differs: erratum"}
-    assert {v for what, v in verdicts.items() if "RQM" in what} == {"agrees"}
+def test_table_2_has_no_surprise(table_2: Artifact):
+    assert list_surprises(table_2) == []
+    assert table_2.table["certified"].all()
 
 
-def check_bins_of_the_authors_program(artifact: Artifact):
-    """Check the results of osu-srml/DP_Linprog's asy_optm.py, which was run with exact masses.
+def test_the_exact_quantizer_has_the_smallest_error_in_table_2(table_2: Artifact):
+    for _, rows in table_2.table.groupby("sigma"):
+        errors = rows.set_index("mechanism")["mae"]
+        printed_errors = rows["printed"].dropna()
+        assert len(printed_errors) == 3
+        is_published = errors.index.str.startswith(("OPTM", "MVU", "RQM"))
+        smallest_error = min(*errors[is_published], *printed_errors)
+        assert errors["exact quantizer, Table 6's bins"] < smallest_error
+        assert errors["exact quantizer, 4 optimised bins"] < smallest_error
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("OPTM", "agrees"), ("MVU", "differs: erratum"), ("RQM", "agrees")]
+)
+def test_only_the_printed_errors_of_mvu_differ_in_table_2(
+    table_2: Artifact, name: str, verdict: str
+):
+    verdicts = {c.verdict for c in table_2.comparisons if name in c.what}
+    assert verdicts == {verdict}
+
+
+def test_the_standard_errors_of_table_2_are_small(table_2: Artifact):
+    """Outputs are averaged exactly, not drawn."""
+    assert table_2.table["standard error of 1000 inputs"].max() < 0.007
+
+
+def test_optm_in_table_2_has_the_bins_of_the_authors_program(table_2: Artifact):
+    """The expected values are results of osu-srml/DP_Linprog's asy_optm.py, run with exact masses.
 
     Table 6 prints the bins for σ = 0.1 and 0.2.
     """
-    table = artifact.table
-    code = table[table["mechanism"] == "OPTM, as in the authors' code"].set_index("sigma")
-    assert code["mae"].tolist() == pytest.approx([1.7740, 1.8386, 1.9693], abs=1e-4)
-    assert code["outputs"].tolist() == ["-4 0.2 0.6 4", "-4 0.2 0.6 4", "-4 -0.2 0.6 4"]
+    table = table_2.table
+    optm = table[table["mechanism"] == "OPTM, as in the authors' code"].set_index("sigma")
+    assert optm["mae"].tolist() == pytest.approx([1.7740, 1.8386, 1.9693], abs=1e-4)
+    assert optm["outputs"].tolist() == ["-4 0.2 0.6 4", "-4 0.2 0.6 4", "-4 -0.2 0.6 4"]
 
 
 def test_the_standard_error_agrees_with_drawn_inputs():
+    """The standard error is the one of the mean of 1000 inputs."""
     quantizer = rqm("-2.7,-0.9,0.9,2.7", "0.22")
-    inputs = np.clip(np.random.default_rng(3).normal(0.5, 0.3, 400_000), -1, 1)
+    generator = np.random.default_rng(3)
+    inputs = np.clip(generator.normal(loc=0.5, scale=0.3, size=400_000), -1, 1)
     drawn_error = quantizer.error_at(inputs).std() / np.sqrt(1000)
     standard_error = compute_standard_error(quantizer, normal_density(0.5, 0.3))
     assert standard_error == pytest.approx(drawn_error, rel=0.01)
@@ -192,7 +250,8 @@ def test_vectors_between_knots_exceed_the_squared_distance_budget():
 def test_the_best_of_the_family_of_optm_for_the_squared_error_is_private():
     quantizer = design_squared_error_optm("1", uniform_density())
     assert audit_extremes(quantizer, 0).pure_epsilon <= 1
-    # `workbench design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --method product --loss squared`.
+    # The mean squared error that `workbench design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1
+    # --method product --loss squared` prints.
     assert quantizer.mse() == pytest.approx(5.068357, abs=1e-5)
 
 
@@ -214,14 +273,14 @@ def test_every_erratum_is_shown_by_its_check():
     ],
 )
 def test_a_table_of_parameters_has_one_row_for_each_printed_mechanism(name: str, count: int):
-    artifact = PAPER.artifacts[name](False)
+    artifact = make_artifact(name)
     assert (artifact.name, len(artifact.table)) == (name, count)
     assert (artifact.table["mae"] > 0).all()
 
 
 def test_published_mechanisms_are_above_the_limit(monkeypatch):
     monkeypatch.setattr(tables, "MAX_OUTPUTS", 6)  # 16 outputs take half a minute at every ε.
-    assert len(PAPER.artifacts["fig2"](False).table) >= 2
+    assert len(make_artifact("fig2").table) >= 2
     assert all(row["above it, %"] > 0 for row in tables.measure_distance_to_limit("1"))
 
 
@@ -248,15 +307,19 @@ def test_the_floor_of_metric_privacy_on_two_points():
 
 
 def test_training_learns_and_quantization_does_not_help():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 200)
-    x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]
+    """The inputs of two labels are normal vectors whose means are 2.5 apart in each coordinate.
+
+    `train` returns the accuracy of each run after each of its 25 batches.
+    """
+    generator = np.random.default_rng(0)
+    labels = generator.integers(low=0, high=2, size=200)
+    inputs = generator.normal(size=(200, 3)) + 2.5 * labels[:, None]
     training = Training(batch=8, clip=0.1, rate=1.0, runs=6)
-    clean = train(x, y, None, training)
-    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), training)
-    assert clean.shape == (6, 25)
-    assert clean[:, -1].mean() > 0.85
-    assert clean[:, -5:].mean() >= noisy[:, -5:].mean() - 0.02
+    exact_accuracies = train(inputs, labels, None, training)
+    quantized_accuracies = train(inputs, labels, rqm("-2.7,-0.9,0.9,2.7", "0.22"), training)
+    assert exact_accuracies.shape == (6, 25)
+    assert exact_accuracies[:, -1].mean() > 0.85
+    assert exact_accuracies[:, -5:].mean() >= quantized_accuracies[:, -5:].mean() - 0.02
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:

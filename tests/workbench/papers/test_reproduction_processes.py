@@ -1,7 +1,8 @@
 """Test that several processes write the same files, rows and errors as one, also if stopped.
 
-Most tests use `make_test_paper`, a paper of five artifacts that take no time, and run its steps in
-this process.
+`wb.reproduce` computes the artifacts of papers, their figures and tables. A step is a group of
+artifacts that one process computes. Most tests use `make_test_paper`, a paper of five artifacts that
+take no time, and run its steps in this process.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import NotProven, WorkbenchError
+from workbench.io.result import Result
 from workbench.papers import PAPERS, gallery, load_paper, reproduce, steps
 from workbench.papers.artifact import Artifact, Comparison, Paper
 from workbench.papers.steps import plan_steps
@@ -37,29 +39,77 @@ def read_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
+@dataclasses.dataclass(frozen=True)
+class Reproduction:
+    """A run of `wb.reproduce` with four artifacts of three papers.
+
+    Attributes:
+        folder: The folder with its files.
+        result: Its result.
+        lines: The lines of its progress.
+    """
+
+    folder: Path
+    result: Result
+    lines: Sequence[str]
+
+
+def reproduce_artifacts(folder: Path, *, jobs: int) -> Reproduction:
+    """Reproduce four artifacts of three papers on this number of processes."""
     lines: list[str] = []
-    papers = ["modulo-noise", "dql", "optm"]
-    names = ["fig1", "theorem8", "table3", "table4"]
-    single = wb.reproduce(papers, names, tmp_path / "one", jobs=1)
-    several = wb.reproduce(
-        papers,
-        names,
-        tmp_path / "two",
-        jobs=2,
+    result = wb.reproduce(
+        ["modulo-noise", "dql", "optm"],
+        ["fig1", "theorem8", "table3", "table4"],
+        folder,
+        jobs=jobs,
         progress=lambda done, total, line: lines.append(line),
     )
-    assert several.rows == single.rows
-    assert len(single.rows) > 4
-    assert (several.finished, several.total, several.is_interrupted) == (4, 4, False)
-    files = read_files(tmp_path / "one")
+    return Reproduction(folder, result, lines)
+
+
+@pytest.fixture(scope="module")
+def on_one_process(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """Return a run on one process."""
+    pytest.importorskip("sklearn")
+    return reproduce_artifacts(tmp_path_factory.mktemp("one"), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def on_two_processes(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """Return a run on two processes."""
+    pytest.importorskip("sklearn")
+    return reproduce_artifacts(tmp_path_factory.mktemp("two"), jobs=2)
+
+
+def test_two_processes_return_the_rows_of_one(
+    on_one_process: Reproduction, on_two_processes: Reproduction
+) -> None:
+    result = on_two_processes.result
+    assert result.rows == on_one_process.result.rows
+    assert len(result.rows) > 4
+    assert (result.finished, result.total, result.is_interrupted) == (4, 4, False)
+
+
+def test_two_processes_write_the_bytes_of_one(
+    on_one_process: Reproduction, on_two_processes: Reproduction
+) -> None:
+    files = read_files(on_one_process.folder)
     assert len(files) > 10
-    assert read_files(tmp_path / "two") == files
-    suffixes = {name.rpartition(".")[2] for name in files}
-    assert suffixes == {"csv", "json", "md", "html", "png", "svg", "pdf"}
-    assert lines[0].startswith("On 2 processes")
-    assert [line[:5] for line in lines if "done in" in line] == [f"[{k}/4]" for k in range(1, 5)]
+    assert read_files(on_two_processes.folder) == files
+
+
+def test_a_reproduction_writes_files_in_seven_formats(on_two_processes: Reproduction) -> None:
+    endings = {name.rpartition(".")[2] for name in read_files(on_two_processes.folder)}
+    assert endings == {"csv", "json", "md", "html", "png", "svg", "pdf"}
+
+
+def test_the_progress_of_two_processes_counts_finished_artifacts(
+    on_two_processes: Reproduction,
+) -> None:
+    first_line, *more_lines = on_two_processes.lines
+    assert first_line.startswith("On 2 processes")
+    counts = [line.partition(" ")[0] for line in more_lines if "done in" in line]
+    assert counts == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
 
 
 def test_a_table_for_latex_is_written_on_request(tmp_path: Path) -> None:
@@ -84,6 +134,7 @@ def make_artifact_function(name: str, computed_names: list[str]) -> Callable[[bo
     """Return a function that adds its name to a list and makes an artifact with one comparison."""
 
     def make(full: bool) -> Artifact:
+        """Make the artifact, and note its name. `full` has no effect."""
         computed_names.append(name)
         comparison = Comparison(name, "Table 1", printed=1.0, ours=1.25, tolerance=0.5)
         return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", [comparison])
@@ -154,6 +205,7 @@ def use_paper(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that replaces all papers by one, and the processes by a function."""
 
     def replace_papers(paper: Paper, run: Any = run_backwards) -> None:
+        """Let every name load this paper, and let `run` replace `run_on_processes`."""
         for module in (reproduce, steps, gallery):
             monkeypatch.setattr(module, "load_paper", lambda name: paper)
         monkeypatch.setattr("workbench.sweeps.workers.run_on_processes", run)
@@ -203,6 +255,7 @@ def test_an_artifact_that_reads_results_gets_their_folder_after_the_others(
     paper = make_test_paper(computed_names)
 
     def make_reader(full: bool, results: Path, papers: Sequence[Paper]) -> Artifact:
+        """Make the artifact "reader", and note the folder that it gets."""
         # The files of the other artifacts exist already.
         assert (results / "dql/long.csv").exists()
         folders.append(results)
@@ -262,30 +315,42 @@ def test_jobs_must_be_an_integer_from_1_to_1024(jobs: Any, tmp_path: Path) -> No
         wb.reproduce("dql", "theorem8", tmp_path, jobs=jobs)
 
 
-def test_ctrl_c_ends_the_workers_and_keeps_finished_artifacts(tmp_path: Path) -> None:
-    """Stop a run in which table9 is finished and fig4b is not."""
+def run_until_ctrl_c(folder: Path, temporary_folder: Path) -> int:
+    """Reproduce table9 and fig4b of optm on two processes, and press Ctrl-C after table9.
+
+    Args:
+        folder: The folder of the results.
+        temporary_folder: The folder for temporary files of the command.
+
+    Returns:
+        The identifier of the process group of the command, which ended with the exit code 2.
+    """
     options = "reproduce --paper optm --only table9 --only fig4b --jobs 2 --out"
-    call = [sys.executable, "-m", "workbench", *options.split(), str(tmp_path / "results")]
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    call = [sys.executable, "-m", "workbench", *options.split(), str(folder)]
+    environment = os.environ | {"TMPDIR": str(temporary_folder)}
     with subprocess.Popen(
         call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
-    ) as running:
-        assert running.stderr is not None
+    ) as command:
+        assert command.stderr is not None
         line = ""
-        for line in running.stderr:
+        for line in command.stderr:
             if "table9 done in" in line:
                 break
         assert "table9 done in" in line
-        os.killpg(running.pid, signal.SIGINT)
-        running.stderr.read()
-        assert running.wait(300) == 2
-    assert {path.name for path in (tmp_path / "results/optm").iterdir()} == {
-        "table9.csv",
-        "table9.json",
-    }
-    assert "Table 9" in (tmp_path / "results/README.md").read_text()
+        os.killpg(command.pid, signal.SIGINT)
+        # The command would wait if nobody read its messages.
+        command.stderr.read()
+        assert command.wait(300) == 2
+    return command.pid
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_finished_artifacts(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    group = run_until_ctrl_c(results, tmp_path)
+    assert {path.name for path in (results / "optm").iterdir()} == {"table9.csv", "table9.json"}
+    assert "Table 9" in (results / "README.md").read_text()
     assert not list(tmp_path.glob("workbench-reproduce-*"))
-    assert wait_for_group(running.pid)
+    assert wait_for_group(group)
 
 
 def wait_for_group(group: int) -> bool:

@@ -1,4 +1,8 @@
-"""Test that proofs of much more than ten seconds are refused before they start, and others end."""
+"""Test that proofs of much more than ten seconds are refused before they start, and others end.
+
+`count_work_units` estimates the work of an audit from the lengths of its numbers.
+`workbench.privacy.audit_work` has the formula.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,9 @@ from workbench.privacy.audit_work import MAX_WORK_UNITS, count_work_units
 from workbench.privacy.certificate_file import certificate_from_dict
 
 
-def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False) -> dict:
+def make_noise_data(
+    n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False
+) -> dict:
     """Return the data of a certificate of noise with random weights.
 
     Args:
@@ -42,7 +48,7 @@ def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: boo
     return sample().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
 
 
-def long_losses() -> dict:
+def make_data_with_long_losses() -> dict:
     """Return a certificate with 30 losses whose sum has a million digits.
 
     The denominators of the losses have no common factor.
@@ -52,10 +58,12 @@ def long_losses() -> dict:
         f"{hex(source.getrandbits(200_000))}/{hex(source.getrandbits(200_000) | 1)}"
         for _ in range(30)
     ]
-    return noise(n=30, digits=4) | {"objective": {"name": "mine", "value": "0", "losses": losses}}
+    return make_noise_data(n=30, digits=4) | {
+        "objective": {"name": "mine", "value": "0", "losses": losses}
+    }
 
 
-def wide_pdp() -> dict:
+def make_data_of_a_wide_quantizer() -> dict:
     """Return a certificate of a quantizer with one piece and 200 outputs.
 
     Its audit would make 800,000,000 comparisons of critical inputs.
@@ -76,13 +84,13 @@ def wide_pdp() -> dict:
 @pytest.mark.parametrize(
     "data",
     [
-        noise(n=30, digits=65_000, shifts=14),
-        noise(n=30, digits=65_000, shifts=14, near=True),
-        noise(n=30, digits=65_000, near=True, epsilon="1e-100"),
-        noise(n=8000, digits=64, shifts=7999, near=True),
-        noise(n=4, digits=4, epsilon="0x1" + "0" * 60_000 + "1/0x1" + "0" * 60_000),
-        long_losses(),
-        wide_pdp(),
+        make_noise_data(n=30, digits=65_000, shifts=14),
+        make_noise_data(n=30, digits=65_000, shifts=14, near=True),
+        make_noise_data(n=30, digits=65_000, near=True, epsilon="1e-100"),
+        make_noise_data(n=8000, digits=64, shifts=7999, near=True),
+        make_noise_data(n=4, digits=4, epsilon="0x1" + "0" * 60_000 + "1/0x1" + "0" * 60_000),
+        make_data_with_long_losses(),
+        make_data_of_a_wide_quantizer(),
     ],
     ids=["wide", "wide and near", "one shift", "many", "epsilon", "losses", "pdp"],
 )
@@ -96,10 +104,12 @@ def test_long_audits_are_refused_in_seconds(data):
 @pytest.mark.parametrize(
     "data",
     [
-        noise(n=30, digits=32_000, near=True, epsilon="1e-100"),  # It counts 70 million work units.
-        noise(n=500, digits=1000, shifts=12, near=True, epsilon="1e-100"),
-        noise(n=1500, digits=64, shifts=1499, near=True, epsilon="1e-10"),
-        noise(n=4, digits=4, epsilon="0x1" + "0" * 20_000 + "1/0x1" + "0" * 20_000),
+        make_noise_data(
+            n=30, digits=32_000, near=True, epsilon="1e-100"
+        ),  # It counts 70 million work units.
+        make_noise_data(n=500, digits=1000, shifts=12, near=True, epsilon="1e-100"),
+        make_noise_data(n=1500, digits=64, shifts=1499, near=True, epsilon="1e-10"),
+        make_noise_data(n=4, digits=4, epsilon="0x1" + "0" * 20_000 + "1/0x1" + "0" * 20_000),
     ],
     ids=["wide", "many", "all shifts", "epsilon"],
 )
@@ -130,46 +140,57 @@ def test_numbers_beyond_floats_are_refused_with_a_message():
     with pytest.raises(wb.CorruptFile):
         certificate_from_dict(replace_entry(sample().to_dict(), ("objective", "value"), "1e400"))
     data["mechanism"]["knots"] = ["-1e400", "1e400"]
-    with pytest.raises(
-        wb.CorruptFile, match="inf"
-    ):  # the outcome that breaks the claim, at its input
+    # The error names the outcome that breaks the claim, at its input, which is infinite as a float.
+    with pytest.raises(wb.CorruptFile, match="inf"):
         certificate_from_dict(replace_entry(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
 
 
-def test_work_units_agree_with_a_count_by_hand():
-    proof = (
-        sample()
-    )  # 5 weights of total 50 (6 bits), one directed shift; ε = 1 (2 bits), δ = 1/10 (5 bits)
-    assert count_work_units(proof.mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
-    assert (
-        count_work_units(
-            proof.mechanism, get_notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)}
-        )
-        == 1040
-    )
-    wide = {
-        "epsilon": Fraction(1, 1 << 1000),
-        "delta": Fraction(1),
-    }  # 1010 bits, the total included
-    assert (
-        count_work_units(proof.mechanism, get_notion("pdp"), wide)
-        == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
-    )
-    law = (
-        quantizer().mechanism
-    )  # 2 end laws on 2 outputs, total 3 (2 bits); outputs and knots -3, -1, 1, 3: 1 + 2 bits
-    assert count_work_units(law) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
-    assert count_work_units(law, get_notion("pdp")) == count_work_units(law) + 1 * 16 * 100
-    tenths = [Fraction(k, 10) for k in range(40)] + [
-        Fraction(1, 1 << 500),
-        Fraction(1, 3**200),
-    ]  # 500 twos; 5 and 3^200
-    assert (
-        count_work_units(law, numbers=tenths)
-        == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2
-    )
-    more = count_work_units(law, numbers=[Fraction(1, 1 << 1000)], labels=3)
-    assert more == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
+# Counts by hand. The expected counts have the terms of the formula in the module header of
+# `workbench.privacy.audit_work`, in its order.
+
+
+def test_work_units_of_noise_agree_with_a_count_by_hand():
+    """The noise has 5 weights of total 50 (6 bits) and one directed shift."""
+    assert count_work_units(sample().mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
+
+
+def test_a_short_budget_adds_no_work_units():
+    """ε = 1 has 2 bits, and δ = 1/10 has 5 bits."""
+    mechanism = sample().mechanism
+    budget = {"epsilon": Fraction(1), "delta": Fraction(1, 10)}
+    assert count_work_units(mechanism, get_notion("pdp"), budget) == count_work_units(mechanism)
+
+
+def test_a_long_budget_adds_work_units():
+    """ε and the total have 1010 bits together."""
+    budget = {"epsilon": Fraction(1, 1 << 1000), "delta": Fraction(1)}
+    work_units = count_work_units(sample().mechanism, get_notion("pdp"), budget)
+    assert work_units == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
+
+
+# The quantizer has 2 end laws on 2 outputs, with the total 3 (2 bits). Its outputs and knots are
+# -3, -1, 1 and 3 (1 + 2 bits).
+
+
+def test_work_units_of_a_quantizer_agree_with_a_count_by_hand():
+    mechanism = quantizer().mechanism
+    work_units = count_work_units(mechanism)
+    assert work_units == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
+    # Under PDP the critical inputs are compared, too.
+    assert count_work_units(mechanism, get_notion("pdp")) == work_units + 1 * 16 * 100
+
+
+def test_work_units_of_further_numbers_depend_on_their_denominators():
+    """w has 827 bits, with 500 twos and the odd parts 5 and 3^200 of the denominators."""
+    numbers = [Fraction(k, 10) for k in range(40)] + [Fraction(1, 1 << 500), Fraction(1, 3**200)]
+    work_units = count_work_units(quantizer().mechanism, numbers=numbers)
+    assert work_units == (4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2)
+
+
+def test_work_units_grow_with_the_labels():
+    numbers = [Fraction(1, 1 << 1000)]
+    work_units = count_work_units(quantizer().mechanism, numbers=numbers, labels=3)
+    assert work_units == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)

@@ -25,7 +25,15 @@ KEY = "ab" * 32  # 32 bytes in hexadecimal.
 def make_release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> LedgerEntry:
     """Make a release with the charge (epsilon, delta). If epsilon is None, it has no charge."""
     budget = None if epsilon is None else PrivacyBudget(Fraction(epsilon), Fraction(delta))
-    return LedgerEntry(column, "cd", "dp", budget, budget, "o.csv", **entries)
+    return LedgerEntry(
+        column=column,
+        digest="cd",
+        notion="dp",
+        neighbours=budget,
+        charge=budget,
+        output="o.csv",
+        **entries,
+    )
 
 
 def write_json_ledger(path: Path, **damage: Any) -> dict[str, Any]:
@@ -47,23 +55,48 @@ def write_json_ledger(path: Path, **damage: Any) -> dict[str, Any]:
     return data
 
 
-def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
-    path = tmp_path / "account"
-    ledger = ReleaseLedger.open(
-        path, LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10))
-    )
-    first = make_release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
-    assert [entry.number for entry in ledger.book(first)] == [1]
+@pytest.fixture
+def ledger_path(tmp_path: Path) -> Path:
+    """Return the path of the file of a new ledger."""
+    return tmp_path / "account"
+
+
+@pytest.fixture
+def ledger(ledger_path: Path) -> ReleaseLedger:
+    """Return a new ledger with a limit."""
+    terms = LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10))
+    return ReleaseLedger.open(ledger_path, terms)
+
+
+def test_a_booked_release_is_read_back_exactly(ledger: ReleaseLedger, ledger_path: Path) -> None:
+    release = make_release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
+    assert [entry.number for entry in ledger.book(release)] == [1]
     ledger.book(make_release(2))
-    reopened = ReleaseLedger.open(path)
+    first_release, _ = ReleaseLedger.open(ledger_path).releases
+    assert first_release.charge == PrivacyBudget(Fraction(1, 3), Fraction(1, 30))
+    assert first_release.value == b"57.5\n"
+    assert first_release.rho == Fraction(1, 7)
+
+
+def test_a_ledger_is_reopened_with_its_terms_and_its_key(
+    ledger: ReleaseLedger, ledger_path: Path
+) -> None:
+    """The key decides the digests of columns."""
+    reopened = ReleaseLedger.open(ledger_path)
     assert reopened.terms == ledger.terms
-    assert reopened.releases[0].charge == PrivacyBudget(Fraction(1, 3), Fraction(1, 30))
-    assert reopened.releases[0].value == b"57.5\n"
-    assert reopened.releases[0].rho == Fraction(1, 7)
     assert reopened.digest(np.ones(3)) == ledger.digest(np.ones(3))
-    # Only the owner can read the file, and no temporary file is left.
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_only_the_owner_can_read_a_ledger(ledger: ReleaseLedger, ledger_path: Path) -> None:
+    ledger.book(make_release(2))
+    assert stat.S_IMODE(ledger_path.stat().st_mode) == 0o600
+
+
+def test_no_temporary_file_is_left_beside_a_ledger(
+    ledger: ReleaseLedger, ledger_path: Path
+) -> None:
+    ledger.book(make_release(2))
+    assert [*ledger_path.parent.iterdir()] == [ledger_path]
 
 
 def test_the_total_is_exact_and_a_refusal_states_the_remaining_budget(tmp_path: Path) -> None:

@@ -182,29 +182,58 @@ def test_an_unbounded_divergence_is_reported_in_place_of_its_curve():
     assert empty.texts[0].get_text().startswith("Unbounded at every order")
 
 
-def test_the_command_reports_and_draws_the_risk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    wb.design(wb.ModuloNoise(n=6, max_shift=1), epsilon=1, delta="0.05", notion="dp").save("c.json")
+# The command `audit --risk` on a certificate of (1, 0.05)-DP noise.
 
-    def run(line: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["audit", *line.split()])
-        return stop.value.code or 0, *capsys.readouterr()
 
-    code, out, _ = run("c.json --risk --json --plot t.png")
-    made = json.loads(out)
-    assert code == 0
-    assert Path("t.png").stat().st_size > 10_000
-    assert made["tradeoff"][0] == [0.0, 1.0]
-    assert made["advantage"] > 0.05
-    assert made["rho_lower"] <= made["rho"]
-    assert all(F(b) <= wb.risk(wb.load("c.json")).beta(F(a)) for a, b in made["tradeoff"])
-    assert "Bayes factor" in run("c.json --risk --prior 0.01")[1]
-    for wrong in ("2", "nan", "half"):
-        code, _, err = run(f"c.json --risk --prior {wrong}")
-        assert (code, err.startswith("InvalidRequest: prior must be")) == (2, True)
+@pytest.fixture
+def certificate_path(tmp_path: Path) -> Path:
+    """Return the path of a certificate of noise for the answers 0..6."""
+    path = tmp_path / "c.json"
+    wb.design(wb.ModuloNoise(n=6, max_shift=1), epsilon=1, delta="0.05", notion="dp").save(path)
+    return path
+
+
+def run_risk(certificate_path: Path, *options: str) -> int:
+    """Run `audit --risk` with further options, and return its exit code."""
+    with pytest.raises(SystemExit) as stop:
+        main(["audit", str(certificate_path), "--risk", *options])
+    assert stop.value.code is None or isinstance(stop.value.code, int)
+    return stop.value.code or 0
+
+
+def test_the_command_reports_the_risk(
+    certificate_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_risk(certificate_path, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["tradeoff"][0] == [0.0, 1.0]
+    # At the error 0 under one answer, the probability of a right guess is at least δ.
+    assert report["advantage"] > 0.05
+    assert report["rho_lower"] <= report["rho"]
+    risk = wb.risk(wb.load(certificate_path))
+    # The reported errors are rounded down.
+    assert all(F(b) <= risk.beta(F(a)) for a, b in report["tradeoff"])
+
+
+def test_the_command_draws_the_risk(certificate_path: Path) -> None:
+    plot_path = certificate_path.with_name("t.png")
+    assert run_risk(certificate_path, "--plot", str(plot_path)) == 0
+    assert plot_path.stat().st_size > 10_000
+
+
+def test_the_command_states_a_bayes_factor_for_a_prior(
+    certificate_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_risk(certificate_path, "--prior", "0.01") == 0
+    assert "Bayes factor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("prior", ["2", "nan", "half"])
+def test_a_prior_that_is_no_probability_is_refused(
+    prior: str, certificate_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_risk(certificate_path, "--prior", prior) == 2
+    assert capsys.readouterr().err.startswith("InvalidRequest: prior must be")
 
 
 def test_too_many_masses_are_refused():
@@ -219,9 +248,11 @@ def test_a_whole_profile_guarantees_the_trade_off_curve():
     curve = wb.profile(noise)
     risk = wb.risk(noise)
     alphas = np.linspace(0, 1, 51)
-    own = np.array([float(risk.beta(Fraction(k, 50))) for k in range(51)])
-    whole = compute_granted_errors(alphas, curve.breakpoints, curve.float_deltas(curve.breakpoints))
-    assert whole == pytest.approx(own, abs=1e-9)
-    single = compute_granted_errors(alphas, epsilons=[1.0], deltas=[curve.delta(1)])
-    assert (single <= whole + 1e-9).all()
-    assert single.max() > 0
+    exact_errors = np.array([float(risk.beta(Fraction(k, 50))) for k in range(51)])
+    errors_of_profile = compute_granted_errors(
+        alphas, curve.breakpoints, curve.float_deltas(curve.breakpoints)
+    )
+    assert errors_of_profile == pytest.approx(exact_errors, abs=1e-9)
+    errors_of_one_pair = compute_granted_errors(alphas, epsilons=[1.0], deltas=[curve.delta(1)])
+    assert (errors_of_one_pair <= errors_of_profile + 1e-9).all()
+    assert errors_of_one_pair.max() > 0

@@ -7,6 +7,7 @@ boundary of two outcomes lies inside its cell. Then the sampler reads more words
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,19 +21,32 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
+WORD_COUNT = 1 << 16  # The number of different words.
+
 
 class Words(Source):
-    """A source whose words are given. It fails if more words are drawn."""
+    """A source whose words are given. It fails if more words are drawn.
 
-    def __init__(self, *words: int) -> None:
+    Args:
+        words: The words in the order in which they are drawn, each in 0..2^16 - 1.
+    """
+
+    def __init__(self, words: Iterable[int]) -> None:
         super().__init__()
-        self.left = list(words)
+        self.remaining_words = list(words)
 
     def draw_uint16(self, count: int) -> np.ndarray:
-        taken = self.left[:count]
-        self.left = self.left[count:]
-        assert len(taken) == count, "more words were drawn than given"
-        return np.array(taken, dtype=np.uint16)
+        """Return the next words. Shape (count,)."""
+        drawn_words = self.remaining_words[:count]
+        self.remaining_words = self.remaining_words[count:]
+        assert len(drawn_words) == count, "more words were drawn than given"
+        return np.array(drawn_words, dtype=np.uint16)
+
+
+def draw_with_words(masses: Distribution, words: Sequence[int]) -> int:
+    """Draw one outcome with these words."""
+    (outcome,) = Sampler(masses, Words(words)).draw(1).tolist()
+    return int(outcome)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +54,9 @@ class Words(Source):
 )
 def test_all_first_words_give_the_exact_shares_if_the_total_divides_their_number(weights):
     masses = Distribution(weights)
-    sampler = Sampler(masses, Words(*range(1 << 16)))
-    counts = np.bincount(sampler.draw(1 << 16), minlength=len(weights))
-    assert counts.tolist() == [(1 << 16) * weight // masses.total for weight in masses.integers]
+    sampler = Sampler(masses, Words(range(WORD_COUNT)))
+    counts = np.bincount(sampler.draw(WORD_COUNT), minlength=len(weights))
+    assert counts.tolist() == [WORD_COUNT * weight // masses.total for weight in masses.integers]
 
 
 @settings(max_examples=60, deadline=None)
@@ -50,35 +64,39 @@ def test_all_first_words_give_the_exact_shares_if_the_total_divides_their_number
 def test_every_first_word_is_decided_exactly_or_left_open(weights):
     masses = Distribution(weights)
     sampler = Sampler(masses)
-    edges = [Fraction(0)]
-    for k in masses.integers:
-        edges.append(edges[-1] + Fraction(k, masses.total))
+    # Outcome k has the interval from boundary k to boundary k + 1.
+    boundaries = [Fraction(0)]
+    for weight in masses.integers:
+        boundaries.append(boundaries[-1] + Fraction(weight, masses.total))
     open_words = np.flatnonzero(sampler.cell_outcomes < 0).tolist()
-    for word in sorted({*range(0, 1 << 16, 211), *open_words}):
-        low = Fraction(word, 1 << 16)
-        high = Fraction(word + 1, 1 << 16)
-        is_open = any(low < edge < high for edge in edges)
+    # All open words, and every 211th word.
+    for word in sorted({*range(0, WORD_COUNT, 211), *open_words}):
+        low = Fraction(word, WORD_COUNT)
+        high = Fraction(word + 1, WORD_COUNT)
+        is_open = any(low < boundary < high for boundary in boundaries)
         outcome = int(sampler.cell_outcomes[word])  # -1 for an open word.
         assert (outcome == -1) == is_open
-        assert is_open or edges[outcome] <= low < high <= edges[outcome + 1]
+        assert is_open or boundaries[outcome] <= low < high <= boundaries[outcome + 1]
 
 
 @pytest.mark.parametrize("weights", [[1, 1, 1], [1, 0, 2], [5, 1, 1], [2, 3, 0, 6, 0]])
 def test_probabilities_by_enumerating_two_words(weights):
     """The decided mass of each outcome is at most its probability, and the rest is open.
 
-    Every first word is enumerated, and for each open one all its 2^16 second words.
+    Every first word is enumerated, and for each open one all its 2^16 second words. Some draws are
+    compared with the enumeration.
     """
     masses = Distribution(weights)
     sampler = Sampler(masses)
     upper_ends = sampler.cumulative_sums[0]
     decided_masses = [Fraction(0)] * len(weights)
     open_mass = Fraction(0)
-    for first_word in range(1 << 16):
+    for first_word in range(WORD_COUNT):
         if sampler.cell_outcomes[first_word] >= 0:
             decided_masses[int(sampler.cell_outcomes[first_word])] += Fraction(1, 1 << 16)
             continue
-        for second_word in range(1 << 16):
+        for second_word in range(WORD_COUNT):
+            # The cell of both words, times 2^32 and the total of the weights.
             number = first_word << 16 | second_word
             low = number * masses.total
             high = (number + 1) * masses.total
@@ -87,9 +105,8 @@ def test_probabilities_by_enumerating_two_words(weights):
                 open_mass += Fraction(1, 1 << 32)
                 continue
             decided_masses[outcome] += Fraction(1, 1 << 32)
-            if second_word % 4096 == 1:  # Some draws are compared with the enumeration.
-                words = Words(first_word, second_word, 0, 0)
-                assert Sampler(masses, words).draw(1).tolist() == [outcome]
+            if second_word % 4096 == 1:
+                assert draw_with_words(masses, [first_word, second_word, 0, 0]) == outcome
     assert open_mass <= Fraction(len(weights), 1 << 32)
     for decided_mass, weight in zip(decided_masses, masses.integers, strict=True):
         exact = Fraction(weight, masses.total)
@@ -99,30 +116,30 @@ def test_probabilities_by_enumerating_two_words(weights):
 @pytest.mark.parametrize("total_bits", [3, 40, 200, 500])
 def test_draws_beside_a_boundary_are_decided_by_five_words(total_bits):
     """The numbers next to every boundary, on both sides, differ from it in bits 65 to 80."""
-    rng = np.random.default_rng(total_bits)
-    weights = [
-        int(x) << max(0, total_bits - 40) | 1 for x in rng.integers(1, 1 << min(40, total_bits), 5)
-    ]
+    generator = np.random.default_rng(total_bits)
+    random_integers = generator.integers(low=1, high=1 << min(40, total_bits), size=5)
+    weights = [int(integer) << max(0, total_bits - 40) | 1 for integer in random_integers]
     masses = Distribution(weights)
-    running = 0
-    for i, k in enumerate(masses.integers[:-1]):
-        running += k
-        cell = (running << 80) // masses.total  # The boundary lies in this cell of 2^-80.
-        for number, outcome in ((cell - 1, i), (cell + 1, i + 1)):
+    boundary = 0  # Times the total of the weights.
+    for left_outcome, weight in enumerate(masses.integers[:-1]):
+        boundary += weight
+        cell = (boundary << 80) // masses.total  # The boundary lies in this cell of 2^-80.
+        for number, outcome in ((cell - 1, left_outcome), (cell + 1, left_outcome + 1)):
             words = [number >> shift & 0xFFFF for shift in (64, 48, 32, 16, 0)]
-            assert Sampler(masses, Words(*words)).draw(1).tolist() == [outcome]
+            assert draw_with_words(masses, words) == outcome
 
 
 def test_a_word_that_begins_at_a_boundary_has_the_outcome_to_its_right():
-    assert Sampler(Distribution([1, 1]), Words(0x7FFF)).draw(1).tolist() == [0]
-    assert Sampler(Distribution([1, 1]), Words(0x8000)).draw(1).tolist() == [1]
-    assert Sampler(Distribution([0, 7, 0]), Words(0xFFFF)).draw(1).tolist() == [1]
+    assert draw_with_words(Distribution([1, 1]), [0x7FFF]) == 0
+    assert draw_with_words(Distribution([1, 1]), [0x8000]) == 1
+    assert draw_with_words(Distribution([0, 7, 0]), [0xFFFF]) == 1
 
 
 @pytest.mark.parametrize("size", [2, 9, 1000])
 def test_draws_pass_a_chi_square_test_that_rejects_a_shifted_law(size):
-    eta = np.arange(size)
-    masses = Distribution.from_floats(np.exp(-np.minimum(eta, size - eta) * 6.0 / size))
+    noise_values = np.arange(size)
+    distances = np.minimum(noise_values, size - noise_values)
+    masses = Distribution.from_floats(np.exp(-distances * 6.0 / size))
     draws = Sampler(masses, Source(insecure_seed=11)).draw(500_000)
     assert chisquare(np.bincount(draws, minlength=size), 500_000 * masses.floats).pvalue > 1e-3
     shifted_masses = np.roll(masses.floats, max(1, size // 9))
@@ -142,8 +159,8 @@ def test_tiny_masses_are_drawn_as_rarely_as_they_should():
     masses = Distribution([1, (1 << 90) - 1])
     assert Sampler(masses, Source(insecure_seed=3)).draw(100_000).min() == 1
     # The sixth word counts 2^-96. The first outcome has the numbers below 2^-90 = 64 2^-96.
-    assert Sampler(masses, Words(0, 0, 0, 0, 0, 1)).draw(1).tolist() == [0]
-    assert Sampler(masses, Words(0, 0, 0, 0, 0, 64)).draw(1).tolist() == [1]
+    assert draw_with_words(masses, [0, 0, 0, 0, 0, 1]) == 0
+    assert draw_with_words(masses, [0, 0, 0, 0, 0, 64]) == 1
 
 
 def test_secure_words_come_from_the_system(monkeypatch):
