@@ -1,4 +1,9 @@
-"""The class Result (rows, table, plots, files, notebook) and the functions that return a Result."""
+"""Test the class Result and the functions that return a Result.
+
+A `Result` is a sequence of rows (dictionaries) with a table, plots, files and a view in notebooks.
+`wb.reproduce`, `wb.compare` and `wb.verify` return one. If such a function is interrupted, it
+returns the rows that are finished.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import workbench as wb
+from workbench.cli import main
+from workbench.comparison import compare, verify
+from workbench.comparison.compare import recommend_solver
 from workbench.io.result import Result, encode_csv_table, encode_tex_table, make_table
+from workbench.papers import reproduce, steps
+from workbench.papers.artifact import Artifact, Comparison, Paper
 from workbench.sweeps.export import _write_csv
 
 
@@ -23,6 +33,8 @@ def make_squares(count: int = 3, **fields: Any) -> Result:
     """Return a result with rows x, x² for x < count. Its plot "empty" is never drawn."""
 
     def draw(table: pd.DataFrame) -> Any:
+        """Return the functions that draw the plots of a table, by name."""
+
         def line() -> Figure | None:
             if len(table) < 2:
                 return None
@@ -41,12 +53,17 @@ def test_a_result_is_a_sequence_of_rows() -> None:
     assert len(result) == 3
     assert [row["y"] for row in result] == [0, 1, 4]
     assert result[-1]["x"] == 2
+
+
+def test_the_repr_of_a_result_counts_its_rows() -> None:
+    result = make_squares()
     assert not result.is_interrupted
     assert repr(result) == "Result('Squares', 3 rows)"
-    assert (
-        repr(make_squares(1, finished=2, total=5))
-        == "Result('Squares', 1 row, interrupted after 2 of 5)"
-    )
+
+
+def test_the_repr_of_an_interrupted_result_says_how_much_is_finished() -> None:
+    result = make_squares(1, finished=2, total=5)
+    assert repr(result) == "Result('Squares', 1 row, interrupted after 2 of 5)"
 
 
 def test_the_table_of_a_result_is_a_copy() -> None:
@@ -63,9 +80,15 @@ def test_a_result_draws_the_plots_that_its_rows_allow(tmp_path: Path) -> None:
     assert isinstance(result.plot(), Figure)  # The first plot that can be drawn.
     result.plot(tmp_path / "line.png", which="line")
     assert (tmp_path / "line.png").stat().st_size > 1000
-    for bad in ({"which": "circle"}, {"which": "empty"}):
-        with pytest.raises(wb.InvalidRequest, match=r" must be .* Got "):
-            result.plot(**bad)
+
+
+@pytest.mark.parametrize("which", ["circle", "empty"])
+def test_a_plot_that_does_not_exist_or_cannot_be_drawn_is_refused(which: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r" must be .* Got "):
+        make_squares().plot(which=which)
+
+
+def test_a_result_with_too_few_rows_for_every_plot_refuses_to_plot() -> None:
     with pytest.raises(
         wb.InvalidRequest, match=r"rows must be enough for a plot. Got 1 of 'Squares'."
     ):
@@ -95,41 +118,51 @@ assert {backend!r} in ("nonsense", matplotlib.rcParams["backend"])
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
-def test_a_result_is_saved_in_the_format_of_the_file_name(tmp_path: Path) -> None:
-    result = make_squares()
-    assert [path.name for path in result.save(tmp_path / "new" / "folder")] == [
-        "squares.csv",
-        "line.png",
-        "line.svg",
-        "line.pdf",
-    ]
-    assert pd.read_csv(tmp_path / "new" / "folder" / "squares.csv")["y"].tolist() == [0, 1, 4]
-    assert result.save(str(tmp_path / "a.json")) == [tmp_path / "a.json"]
-    saved = json.loads((tmp_path / "a.json").read_text())
-    assert saved["rows"][2] == {"x": 2, "y": 4.0, "z": None}
-    assert saved["finished"] == 1
-    assert saved["total"] == 1
-    assert saved["interrupted"] is False
-    result.save(tmp_path / "a.csv")
-    result.save(tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text().count("<svg") == 1
-    (tmp_path / "file").write_text("")
+def test_a_result_saved_to_a_folder_is_a_table_and_three_pictures(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    names = [path.name for path in make_squares().save(folder)]
+    assert names == ["squares.csv", "line.png", "line.svg", "line.pdf"]
+    assert pd.read_csv(folder / "squares.csv")["y"].tolist() == [0, 1, 4]
+
+
+def test_a_path_with_a_dot_is_a_folder_if_the_folder_exists(tmp_path: Path) -> None:
     (tmp_path / "v1.2").mkdir()
-    assert result.save(tmp_path / "v1.2")[0] == tmp_path / "v1.2" / "squares.csv"
-    endings = (tmp_path / f"x.{ending}" for ending in ("html", "xlsx", "parquet", "csv~"))
-    for bad in (tmp_path / "nowhere" / "a.csv", tmp_path / "file" / "b", *endings):
-        with pytest.raises(wb.InvalidRequest, match=r"path must be .* Got "):
-            result.save(bad)
-        assert not bad.exists()
+    assert make_squares().save(tmp_path / "v1.2")[0] == tmp_path / "v1.2" / "squares.csv"
+
+
+def test_a_result_saved_as_json_has_its_rows_and_its_progress(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    assert make_squares().save(str(path)) == [path]
+    saved = json.loads(path.read_text())
+    assert saved["rows"][2] == {"x": 2, "y": 4.0, "z": None}
+    assert (saved["finished"], saved["total"], saved["interrupted"]) == (1, 1, False)
+
+
+def test_a_result_saved_as_svg_is_one_picture(tmp_path: Path) -> None:
+    make_squares().save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere/a.csv", "file/b", "x.html", "x.xlsx", "x.parquet", "x.csv~"]
+)
+def test_a_result_is_not_saved_to_a_bad_path(name: str, tmp_path: Path) -> None:
+    """The folder `nowhere` does not exist, `file` is no folder, and the endings are unknown."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(wb.InvalidRequest, match=r"path must be .* Got "):
+        make_squares().save(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_a_notebook_escapes_titles_and_texts() -> None:
+    rows = [{"text": "<script>", "number": 1 / 3, "infinite": math.inf}]
+    page = Result("<b>", rows)._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "0.333333333" in page
 
 
 def test_a_notebook_shows_a_table_and_a_picture_without_script() -> None:
-    shown = Result(
-        "<b>", [{"text": "<script>", "number": 1 / 3, "infinite": math.inf}]
-    )._repr_html_()
-    assert "<script" not in shown
-    assert "&lt;script&gt;" in shown
-    assert "0.333333333" in shown
     page = make_squares(40, finished=1, total=2, sentences=("All are squares.",))._repr_html_()
     assert page.count("<svg") + page.count("<img") == 1
     assert "<script" not in page
@@ -148,32 +181,39 @@ def test_a_bad_reproduction_is_refused_with_rule_and_value(
     assert not list(tmp_path.iterdir())
 
 
-def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.papers import reproduce as module
-    from workbench.papers import steps
-    from workbench.papers.artifact import Artifact, Comparison, Paper
+def make_paper(*names: str) -> Paper:
+    """Return a paper whose artifacts have these names. The artifact "stop" interrupts the program.
 
-    def artifact(name: str) -> Any:
+    Each artifact compares two values with the paper: 1.25 with 1 and 2 with 1, both to within 0.5.
+    """
+
+    def make_compute_function(name: str) -> Any:
+        """Return the function that computes the artifact of this name."""
+
         def compute(full: bool) -> Artifact:
             if name == "stop":
                 raise KeyboardInterrupt
-            compared = [
-                Comparison("a", "Table 1", 1.0, 1.25, 0.5),
-                Comparison("b", "Table 1", 1.0, 2.0, 0.5),
-            ]
+            near = Comparison("near", "Table 1", printed=1.0, ours=1.25, tolerance=0.5)
+            far = Comparison("far", "Table 1", printed=1.0, ours=2.0, tolerance=0.5)
             return Artifact(
                 name,
                 name,
                 table=pd.DataFrame({"x": [1]}),
                 draw=None,
                 caption="",
-                comparisons=compared,
+                comparisons=[near, far],
             )
 
         return compute
 
-    paper = Paper("dql", "t", "c", {name: artifact(name) for name in ("one", "stop", "two")})
-    for loading_module in (module, steps):
+    return Paper("dql", "t", "c", {name: make_compute_function(name) for name in names})
+
+
+def test_an_interrupted_reproduction_returns_the_finished_artifacts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paper = make_paper("one", "stop", "two")
+    for loading_module in (reproduce, steps):
         monkeypatch.setattr(loading_module, "load_paper", lambda name: paper)
     lines: list[str] = []
     result = wb.reproduce(
@@ -183,93 +223,136 @@ def test_reproduce_returns_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         progress=lambda done, total, line: lines.append(f"{done}/{total}"),
     )
     assert result.is_interrupted is True
-    assert result.finished == 1
-    assert result.total == 3
-    assert [(row["what"], row["surprising"]) for row in result] == [("a", False), ("b", True)]
+    assert (result.finished, result.total) == (1, 3)
+    assert [(row["what"], row["surprising"]) for row in result] == [("near", False), ("far", True)]
     assert (tmp_path / "dql" / "one.csv").exists()
     assert lines == ["0/3", "0/3", "1/3"]
     assert isinstance(result.plot(), Figure)
 
 
+# A question that every solver answers in milliseconds.
 QUESTION = wb.ModuloNoise(n=4, max_shift=1)
 
 
-def test_compare_requests_of_three_families() -> None:
-    for question, request in (
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
         (QUESTION, {"delta": "0.1", "notion": "dp"}),
         (wb.Quantization("-3,-0.5,0.5,3"), {}),
         (wb.Labels.uniform(0, 3), {"method": "lp"}),
-    ):
-        result = wb.compare(question, "highs,ortools:glop,nonsense", epsilon=1, **request)
-        assert [row["solver"] for row in result] == ["highs", "ortools:glop", "nonsense"]
-        first, second, third = result.to_frame().to_dict("records")
-        assert first["status"] == second["status"] == "optimal"
-        assert first["objective"] == pytest.approx(second["objective"], abs=1e-7)
-        assert third["status"] == "unavailable"
-        assert third["failure"].startswith("solver must be one of")
-        assert isinstance(result.plot(), Figure)
-        (sentence,) = result.sentences
-        assert sentence.startswith(("Use highs for", "Use ortools:glop for"))
-        assert "proves the optimum" in sentence
+    ],
+    ids=["modulo", "quantizer", "labels"],
+)
+def test_a_comparison_has_a_row_for_each_solver_and_recommends_one(
+    question: Any, options: dict[str, Any]
+) -> None:
+    result = wb.compare(question, "highs,ortools:glop,nonsense", epsilon=1, **options)
+    assert [row["solver"] for row in result] == ["highs", "ortools:glop", "nonsense"]
+    highs, glop, unknown = result.to_frame().to_dict("records")
+    assert highs["status"] == glop["status"] == "optimal"
+    assert highs["objective"] == pytest.approx(glop["objective"], abs=1e-7)
+    assert unknown["status"] == "unavailable"
+    assert unknown["failure"].startswith("solver must be one of")
+    assert isinstance(result.plot(), Figure)
+    (sentence,) = result.sentences
+    assert sentence.startswith(("Use highs for", "Use ortools:glop for"))
+    assert "proves the optimum" in sentence
 
 
-def test_the_recommended_solver_is_the_fastest_with_a_proven_certified_answer() -> None:
-    from workbench.comparison.compare import recommend_solver
+def make_solver_row(solver: str, seconds: float, **changes: Any) -> dict[str, Any]:
+    """Return the row of a solver that proves and certifies the optimum 1, with some changes."""
+    return {
+        "solver": solver,
+        "seconds": seconds,
+        "status": "optimal",
+        "objective": 1.0,
+        "gap": 0.0,
+        "bound": 1.0,
+        "certified": True,
+        "certified_objective": 1.0,
+        "residual": 0.0,
+        "private": True,
+        "oracle_agrees": True,
+        **changes,
+    }
 
-    def row(solver: str, seconds: float, **changes: Any) -> dict[str, Any]:
-        """Return the row of a solver that proves the optimum 1, with some changes."""
-        values = {
-            "solver": solver,
-            "seconds": seconds,
-            "status": "optimal",
-            "objective": 1.0,
-            "gap": 0.0,
-        }
-        values |= {"bound": 1.0, "certified": True, "certified_objective": 1.0}
-        return values | {"residual": 0.0, "private": True, "oracle_agrees": True} | changes
 
-    slow = row("slow", 3.0)
-    fast = row("fast", 1.0)
-    assert recommend_solver([slow, fast]).startswith(
-        "Use fast for this request: it proves the optimum"
-    )
-    # A mechanism that is only private after the repair is certified too.
-    assert recommend_solver([slow, fast | {"private": False}]).startswith("Use fast")
-    assert recommend_solver([slow, fast | {"certified": False}]).startswith("Use slow")
-    assert recommend_solver([slow, fast | {"certified_objective": 1 + 2e-8}]).startswith("Use slow")
-    assert recommend_solver([slow, fast | {"certified_objective": 1 + 4e-13}]).startswith(
-        "Use fast"
-    )
-    assert recommend_solver([slow, fast | {"gap": 0.1}]).startswith("Use slow")
-    assert recommend_solver([slow, fast | {"residual": 0.1}]).startswith("Use slow")
-    assert recommend_solver([slow, fast | {"oracle_agrees": False}]).startswith("Use slow")
-    assert "does not prove an optimum" in recommend_solver([fast | {"status": "time_limit"}])
-    assert "to within 0.01 %, as requested" in recommend_solver([fast | {"gap": 1e-4}])
-    assert "private once it is repaired" in recommend_solver([fast | {"private": False}])
-    assert "could not be certified" in recommend_solver(
-        [fast | {"private": False, "certified": False}]
-    )
-    # A difference of milliseconds does not decide, so HiGHS is preferred.
-    for seconds in (0.004, 0.006):
-        close = [row("gurobi", 0.005), row("highs", seconds)]
-        assert recommend_solver(close).startswith("Use highs")
-        assert recommend_solver(close[::-1]).startswith("Use highs")
-    assert recommend_solver([row("wrong", 1.0, oracle_agrees=False)]).startswith(
-        "No solver can be recommended"
-    )
+SLOW_ROW = make_solver_row("slow", seconds=3.0)
+FAST_ROW = make_solver_row("fast", seconds=1.0)
+
+
+def test_the_fastest_solver_with_a_proven_optimum_is_recommended() -> None:
+    sentence = recommend_solver([SLOW_ROW, FAST_ROW])
+    assert sentence.startswith("Use fast for this request: it proves the optimum")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"certified": False},
+        {"certified_objective": 1 + 2e-8},
+        {"gap": 0.1},
+        {"residual": 0.1},
+        {"oracle_agrees": False},
+    ],
+    ids=str,
+)
+def test_a_fast_solver_with_a_worse_answer_is_not_recommended(change: dict[str, Any]) -> None:
+    assert recommend_solver([SLOW_ROW, FAST_ROW | change]).startswith("Use slow")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"private": False},  # It is private after the repair, and then certified.
+        {"certified_objective": 1 + 4e-13},
+    ],
+    ids=str,
+)
+def test_a_fast_solver_with_a_repaired_or_nearly_optimal_answer_is_recommended(
+    change: dict[str, Any],
+) -> None:
+    assert recommend_solver([SLOW_ROW, FAST_ROW | change]).startswith("Use fast")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"status": "time_limit"}, "does not prove an optimum"),
+        ({"gap": 1e-4}, "to within 0.01 %, as requested"),
+        ({"private": False}, "private once it is repaired"),
+        ({"private": False, "certified": False}, "could not be certified"),
+    ],
+    ids=str,
+)
+def test_a_recommendation_says_what_the_only_answer_lacks(
+    change: dict[str, Any], words: str
+) -> None:
+    assert words in recommend_solver([FAST_ROW | change])
+
+
+@pytest.mark.parametrize("highs_seconds", [0.004, 0.006])
+def test_highs_is_preferred_if_solvers_differ_by_milliseconds(highs_seconds: float) -> None:
+    rows = [make_solver_row("gurobi", seconds=0.005), make_solver_row("highs", highs_seconds)]
+    assert recommend_solver(rows).startswith("Use highs")
+    assert recommend_solver(rows[::-1]).startswith("Use highs")
+
+
+def test_no_solver_is_recommended_if_the_only_answer_disagrees_with_the_formula() -> None:
+    row = make_solver_row("wrong", seconds=1.0, oracle_agrees=False)
+    assert recommend_solver([row]).startswith("No solver can be recommended")
 
 
 def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.comparison import compare as module
+    design_by_solver = compare._design_by_solver
 
-    design_by_solver = module._design_by_solver
-
-    def stop(request: Any, solver: str, limit: float | None) -> Any:
+    def interrupt_scip(request: Any, solver: str, limit: float | None) -> Any:
+        """Design as usual, but raise KeyboardInterrupt instead if the solver is SCIP."""
         if solver == "scip":
             raise KeyboardInterrupt
         return design_by_solver(request, solver, limit)
 
-    monkeypatch.setattr(module, "_design_by_solver", stop)
+    monkeypatch.setattr(compare, "_design_by_solver", interrupt_scip)
     result = wb.compare(QUESTION, ["highs", "scip"], epsilon=1)
     assert result.is_interrupted is True
     assert len(result) == 1
@@ -308,40 +391,36 @@ def test_a_bad_comparison_is_refused_with_rule_and_value(
 
 
 def test_verify_returns_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.comparison import verify as module
-
     points = [{"epsilon": epsilon, "delta": 0.1, "notion": "dp"} for epsilon in (0.5, 1.0)]
-    monkeypatch.setattr(
-        module, "list_grid_requests", lambda kind, small: [(QUESTION, point) for point in points]
-    )
+    requests = [(QUESTION, point) for point in points]
+    monkeypatch.setattr(verify, "list_grid_requests", lambda kind, small: requests)
     result = wb.verify("highs,ortools:glop", small=True)
-    assert [row["agrees"] for row in result] == [True] * 4
+    assert [row["agrees"] for row in result] == [True] * 4  # Two solvers for each of two requests.
     assert result.sentences == ("4 of 4 answers agree with a known formula.",)
     assert isinstance(result.plot(), Figure)
-    group = module.summarise_verification(result)[0]
+    group = verify.summarise_verification(result)[0]
     assert (group["requests"], group["agree"], group["disagree"]) == (2, 2, 0)
 
 
 def test_every_family_is_verified_by_its_closed_forms() -> None:
-    result = wb.verify(
-        ["highs", "ortools:glop"], family=["labels", "laplace", "quantizer"], small=True
-    )
+    families = ["labels", "laplace", "quantizer"]
+    result = wb.verify(["highs", "ortools:glop"], family=families, small=True)
     assert not [row for row in result if row["agrees"] is False]
-    kinds_by_solver_and_oracle = {
-        (row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]
-    }
+    # Names of the formulas that agree, and whether the formula is the optimum or an upper bound.
+    formula_kinds: dict[str, dict[str, str]] = {"highs": {}, "ortools:glop": {}, "none": {}}
+    for row in result:
+        if row["agrees"]:
+            formula_kinds[row["solver"]][row["oracle"]] = row["oracle_kind"]
     for solver in ("highs", "ortools:glop"):
-        assert (
-            kinds_by_solver_and_oracle[solver, "randomized response"]
-            == kinds_by_solver_and_oracle[solver, "two outputs"]
-            == "optimum"
-        )
+        assert formula_kinds[solver]["randomized response"] == "optimum"
+        assert formula_kinds[solver]["two outputs"] == "optimum"
+        assert "Algorithm 2" not in formula_kinds[solver]
     # No solver takes part in the formulas of Laplace noise, so there is one row for all solvers.
-    assert kinds_by_solver_and_oracle["none", "Algorithm 2"] == "optimum"
-    assert kinds_by_solver_and_oracle["none", "Theorem 8"] == "upper bound"
-    assert "Algorithm 2" not in {
-        name for solver, name in kinds_by_solver_and_oracle if solver != "none"
-    }
+    assert formula_kinds["none"]["Algorithm 2"] == "optimum"
+    assert formula_kinds["none"]["Theorem 8"] == "upper bound"
+
+
+def test_the_small_verification_of_laplace_noise_has_two_rows() -> None:
     assert len(wb.verify(family="laplace", small=True)) == 2
 
 
@@ -362,8 +441,6 @@ def test_a_bad_verification_is_refused_with_rule_and_value(bad: dict[str, Any]) 
 
 
 def test_compare_list_needs_no_suite(capsys: pytest.CaptureFixture[str]) -> None:
-    from workbench.cli import main
-
     with pytest.raises(SystemExit) as end:
         main(["compare", "--list", "--json"])
     assert end.value.code == 0
@@ -371,46 +448,51 @@ def test_compare_list_needs_no_suite(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_solver_without_duals_answers_a_quantizer():
-    law = wb.compare(wb.Quantization([-3, "-0.5", "0.5", 3]), ["highs", "scip"], epsilon=1)
-    assert [row["status"] for row in law] == ["optimal", "optimal"]
-    assert law[0]["objective"] == pytest.approx(law[1]["objective"], rel=1e-7)
+    highs, scip = wb.compare(wb.Quantization([-3, "-0.5", "0.5", 3]), ["highs", "scip"], epsilon=1)
+    assert highs["status"] == scip["status"] == "optimal"
+    assert highs["objective"] == pytest.approx(scip["objective"], rel=1e-7)
 
 
 def test_a_search_is_timed_and_needs_a_solver_with_duals():
-    real = wb.compare(
+    result = wb.compare(
         wb.RealNoise(1), ["highs", "scip"], epsilon=1, delta="0.2", loss="absolute", gap="0.02"
     )
-    assert real[0]["seconds"] > 0
-    assert "dual values" in real[1]["failure"]
-    assert "as requested" in real.sentences[0]
+    highs, scip = result
+    assert highs["seconds"] > 0
+    assert "dual values" in scip["failure"]
+    assert "as requested" in result.sentences[0]
+
+
+# A name of a mechanism, and its cell in a CSV file. A spreadsheet would run the first four.
+NAMES_AND_CELLS = {
+    "=1+1": "'=1+1",
+    "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0",
+    "-x": "'-x",
+    "@sum": "'@sum",
+    "-3,-0.5,0.5,3": "-3,-0.5,0.5,3",
+    "-1e-05": "-1e-05",
+    "plain": "plain",
+    None: "",
+}
+NAME_ROWS = [{"mechanism": name, "epsilon": -1.5, "proven": True} for name in NAMES_AND_CELLS]
 
 
 def test_a_name_like_a_spreadsheet_formula_gets_an_apostrophe_in_csv_files():
-    names = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@sum", "-3,-0.5,0.5,3", "-1e-05", "plain", None]
-    expected_names = [
-        "'=1+1",
-        "'+cmd|' /C calc'!A0",
-        "'-x",
-        "'@sum",
-        "-3,-0.5,0.5,3",
-        "-1e-05",
-        "plain",
-        "",
-    ]
-    rows = [{"mechanism": name, "epsilon": -1.5, "proven": True} for name in names]
-    table = list(csv.reader(encode_csv_table(make_table(rows)).decode().splitlines()))
-    assert table == [
-        ["mechanism", "epsilon", "proven"],
-        *([name, "-1.5", "True"] for name in expected_names),
-    ]
+    table = list(csv.reader(encode_csv_table(make_table(NAME_ROWS)).decode().splitlines()))
+    assert table[0] == ["mechanism", "epsilon", "proven"]
+    assert table[1:] == [[cell, "-1.5", "True"] for cell in NAMES_AND_CELLS.values()]
 
-    class Lines(list[dict[str, Any]]):
-        columns_and_versions = (list(rows[0]), set[str]())
 
-    exported = b"".join(_write_csv(Lines(rows), record=lambda part: None)).decode()  # type: ignore[arg-type]
-    assert list(csv.reader(exported.splitlines()))[1:] == [
-        [name, "-1.5", "true"] for name in expected_names
-    ]
+class LedgerRows(list[dict[str, Any]]):
+    """The rows of a ledger, with the columns and versions that an export asks for."""
+
+    columns_and_versions = (list(NAME_ROWS[0]), set[str]())
+
+
+def test_a_name_like_a_spreadsheet_formula_gets_an_apostrophe_in_exported_ledgers():
+    parts = _write_csv(LedgerRows(NAME_ROWS), record=lambda part: None)  # type: ignore[arg-type]
+    table = list(csv.reader(b"".join(parts).decode().splitlines()))
+    assert table[1:] == [[cell, "-1.5", "true"] for cell in NAMES_AND_CELLS.values()]
 
 
 def test_a_latex_table_has_symbols_and_escapes(tmp_path: Path):
@@ -426,22 +508,34 @@ def test_a_latex_table_has_symbols_and_escapes(tmp_path: Path):
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
 
 
-def test_a_latex_table_has_the_columns_of_the_question(tmp_path: Path) -> None:
-    result = wb.frontier("modulo", n=4, max_shift=1, epsilon=[1, 2], delta="0")
-    result.save(tmp_path / "t.tex")
+@pytest.fixture(scope="module")
+def frontier() -> Result:
+    """Return a frontier of two points, whose rows have more columns than a page is wide."""
+    return wb.frontier("modulo", n=4, max_shift=1, epsilon=[1, 2], delta="0")
+
+
+def test_a_latex_table_has_the_columns_of_the_question(frontier: Result, tmp_path: Path) -> None:
+    frontier.save(tmp_path / "t.tex")
     heads = (tmp_path / "t.tex").read_text().split("toprule\n")[1].split("\\\\")[0]
     head = heads.replace("\\", "").split()
     assert {"epsilon", "delta", "objective"} <= {*head}
     assert "seconds" not in head
     assert "oracle_value" not in head
     assert heads.count("&") < 9
-    result.save(tmp_path / "t.csv", columns=["epsilon", "solver"])
+
+
+def test_a_table_is_saved_with_the_requested_columns(frontier: Result, tmp_path: Path) -> None:
+    frontier.save(tmp_path / "t.csv", columns=["epsilon", "solver"])
     assert (tmp_path / "t.csv").read_text().splitlines()[0] == "epsilon,solver"
+
+
+def test_an_unknown_column_is_refused(frontier: Result, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match="columns must be among"):
-        result.save(tmp_path / "t.tex", columns=["epsilom"])
+        frontier.save(tmp_path / "t.tex", columns=["epsilom"])
 
 
 def test_accents_and_greek_letters_become_latex_formulas() -> None:
+    # U+0332 is a line below the letter before it, U+0304 a line above it, and U+0302 a hat.
     table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
     text = encode_tex_table(table, "μ\u0304").decode()
     for words in (
