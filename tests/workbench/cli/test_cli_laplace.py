@@ -1,4 +1,10 @@
-"""The commands `laplace encode`, `decode` and `keygen`, and `design laplace`."""
+"""Test the commands `laplace encode`, `decode` and `keygen`, and `design laplace`.
+
+`encode` adds Laplace noise to a column of numbers and writes it as a stream of few bits. `decode`
+reads the noisy numbers from the stream with the same key file. The published numbers
+are private at `database_epsilon` = ε. The decoder also has the key, so against the decoder they are
+private at `decoder_epsilon` = ell · ε only.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,9 @@ import json
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,82 +43,113 @@ DECODE = ("laplace", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "s
 
 
 def test_a_second_process_decodes_with_the_key_file_alone(folder: Path) -> None:
-    x = np.random.default_rng(1).uniform(-5, 5, 100_000)
+    x = np.random.default_rng(1).uniform(low=-5, high=5, size=100_000)
     (folder / "in.csv").write_text(
         "value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8"
     )
-    command = [sys.executable, "-c", "from workbench.cli import main; main()", "laplace"]
-    completed = subprocess.run(
-        [*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True
+    command = [sys.executable, "-c", "from workbench.cli import main; main()"]
+    encoded = subprocess.run(
+        [*command, *ENCODE, "in.csv", "OUT.bits"], capture_output=True, text=True, check=True
     )
-    assert "bits_per_scalar" in completed.stdout
-    other = folder / "other"
-    other.mkdir()
+    assert "bits_per_scalar" in encoded.stdout
+    decoder_folder = folder / "decoder"
+    decoder_folder.mkdir()
     for name in ("shared.key", "OUT.bits"):
-        (folder / name).rename(other / name)
+        (folder / name).rename(decoder_folder / name)
     (folder / "in.csv").unlink()
-    decode = [*command, *DECODE[1:], "OUT.bits"]
-    completed = subprocess.run(decode, cwd=other, capture_output=True, text=True, check=True)
-    header, *rows = completed.stdout.splitlines()
+    decoded = subprocess.run(
+        [*command, *DECODE, "OUT.bits"],
+        cwd=decoder_folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    header, *rows = decoded.stdout.splitlines()
     noise = np.array([float(row) for row in rows]) - x
     assert header == "x_hat"
     assert stats.kstest(noise, "laplace").pvalue > 1e-4
 
 
 @pytest.mark.parametrize("code", ["gamma", "delta"])
-def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], code: str) -> None:
+def test_the_json_of_encode_is_one_object_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
     run(*ENCODE, "--code", code, "in.csv", "OUT.bits", "--json")
-    captured = capsys.readouterr()
-    report = json.loads(captured.out)
-    assert captured.out.count("\n") == 1
+    output = capsys.readouterr().out
+    report = json.loads(output)
+    assert output.count("\n") == 1
     assert (report["count"], report["code"]) == (3, code)
     assert report["decoder_epsilon"] == 2.0  # ell times ε.
     assert report["database_epsilon"] == 1.0
     assert report["bytes"] == (folder / "OUT.bits").stat().st_size
+
+
+@pytest.mark.parametrize("code", ["gamma", "delta"])
+def test_decode_gives_the_same_numbers_as_json_and_as_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], code: str
+) -> None:
+    run(*ENCODE, "--code", code, "in.csv", "OUT.bits")
+    capsys.readouterr()
     run(*DECODE, "OUT.bits", "--json")
-    decoded = json.loads(capsys.readouterr().out)
-    assert len(decoded["x_hat"]) == 3
+    noisy_numbers = json.loads(capsys.readouterr().out)["x_hat"]
+    assert len(noisy_numbers) == 3
     run(*DECODE, "OUT.bits", "noisy.csv", "--json")
     assert "x_hat" not in json.loads(capsys.readouterr().out)
-    lines = (folder / "noisy.csv").read_text().splitlines()
-    assert lines[0] == "x_hat"
-    assert [float(line) for line in lines[1:]] == decoded["x_hat"]
+    header, *lines = (folder / "noisy.csv").read_text().splitlines()
+    assert header == "x_hat"
+    assert [float(line) for line in lines] == noisy_numbers
+
+
+def test_decode_reports_the_privacy_of_the_numbers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(*ENCODE, "in.csv", "OUT.bits")
+    capsys.readouterr()
     run(*DECODE, "OUT.bits", "noisy.csv")
     assert "database_epsilon" in capsys.readouterr().out
 
 
-def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("design", "laplace", "--epsilon", "1", "--bits", "5", "--json")
-    out = capsys.readouterr().out
-    made = json.loads(out)
-    assert out.count("\n") == 1
-    assert made["ell"] == made["decoder_epsilon"] == pytest.approx(1.73297685, abs=5e-9)
-    assert made["delta0"] == pytest.approx(1.014617989, abs=5e-9)
-    assert made["database_epsilon"] == 1.0
-    assert made["mse"] == 2.0
-    assert made["reachable"] is True
-    assert made["mean_bits"] == pytest.approx(5, abs=1e-9)
-    run("design", "laplace", "--epsilon", "11", "--bits", "5", "--json")
-    made = json.loads(capsys.readouterr().out)
-    assert made["reachable"] is False
-    assert made["ell"] is made["decoder_epsilon"] is made["mse"] is None
-    assert made["least_bits"] > 5
+def run_design(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """Run `design laplace` with --json, and return its object."""
+    run("design", "laplace", *arguments, "--json")
+    output = capsys.readouterr().out
+    assert output.count("\n") == 1
+    return json.loads(output)
+
+
+def test_a_design_has_the_smallest_ell_within_the_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    design = run_design(capsys, "--epsilon", "1", "--bits", "5")
+    # Values of the current program, pinned. `test_dyadic_bits.py` checks that ell is the smallest.
+    assert design["ell"] == pytest.approx(1.73297685, abs=5e-9)
+    assert design["delta0"] == pytest.approx(1.014617989, abs=5e-9)
+    assert design["mean_bits"] == pytest.approx(5, abs=1e-9)
+    assert design["reachable"] is True
+
+
+def test_a_design_reports_its_privacy_and_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+    design = run_design(capsys, "--epsilon", "1", "--bits", "5")
+    assert design["decoder_epsilon"] == design["ell"]  # ell times ε = 1.
+    assert design["database_epsilon"] == 1.0
+    assert design["mse"] == 2.0  # The variance of Laplace noise is 2/ε².
+
+
+def test_a_design_with_too_few_bits_reports_how_many_it_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    design = run_design(capsys, "--epsilon", "11", "--bits", "5")
+    assert design["reachable"] is False
+    assert design["ell"] is design["decoder_epsilon"] is design["mse"] is None
+    assert design["least_bits"] > 5
+
+
+def test_a_design_with_too_few_bits_warns(capsys: pytest.CaptureFixture[str]) -> None:
     run("design", "laplace", "--epsilon", "11", "--bits", "5")
     assert "Not reachable" in capsys.readouterr().err
-    run(
-        "design",
-        "laplace",
-        "--epsilon",
-        "0.1",
-        "--bits",
-        "8",
-        "--code",
-        "delta",
-        "--low",
-        "0",
-        "--high",
-        "100",
-    )
+
+
+def test_a_design_names_the_law_of_its_data(capsys: pytest.CaptureFixture[str]) -> None:
+    law_options = ("--code", "delta", "--low", "0", "--high", "100")
+    run("design", "laplace", "--epsilon", "0.1", "--bits", "8", *law_options)
     assert "x ~ Unif(0, 100)" in capsys.readouterr().out
     run("design", "laplace", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
     assert "x = 0.5" in capsys.readouterr().err
@@ -135,7 +174,7 @@ def test_keygen_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str
     run("laplace", "keygen", "new.key", "--json")
     assert json.loads(capsys.readouterr().out) == {"file": "new.key", "bytes": 32}
     key = (folder / "new.key").read_bytes()
-    assert len(set(key)) > 16
+    assert len(set(key)) > 16  # Of 32 random bytes, nearly all are different.
     assert os.name != "posix" or (folder / "new.key").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InvalidRequest, match="key file must be a new file"):
         run("laplace", "keygen", "new.key")
@@ -172,19 +211,22 @@ def test_bad_data_are_named_by_row_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(("column", "expected"), [("b", 1000.0), ("2", 1000.0), (" a ", 0.0)])
-def test_columns(
+def test_a_column_is_chosen_by_its_name_or_number(
     folder: Path, capsys: pytest.CaptureFixture[str], column: str, expected: float
 ) -> None:
     (folder / "in.csv").write_text("\ufeffa,b\n0,1000\n0,1000\n", encoding="utf-8")
     run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
     run(*DECODE, "OUT.bits", "--json")
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])["x_hat"]
-    assert np.abs(np.array(found) - expected).max() < 100
-    for unknown in ("c", "3", "0"):
-        with pytest.raises(
-            InvalidRequest, match=r"column must be a column of in\.csv: one of a, b, or 1 to 2"
-        ):
-            run(*ENCODE, "--column", unknown, "in.csv", "OUT.bits")
+    noisy_numbers = json.loads(capsys.readouterr().out.splitlines()[-1])["x_hat"]
+    assert np.abs(np.array(noisy_numbers) - expected).max() < 100
+
+
+@pytest.mark.parametrize("column", ["c", "3", "0"])
+def test_an_unknown_column_is_refused(folder: Path, column: str) -> None:
+    (folder / "in.csv").write_text("a,b\n0,1000\n", encoding="utf-8")
+    message = r"column must be a column of in\.csv: one of a, b, or 1 to 2"
+    with pytest.raises(InvalidRequest, match=message):
+        run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
 
 
 @pytest.mark.parametrize(
@@ -207,54 +249,54 @@ def test_columns(
         ({"--reach": "-1"}, r"reach must be a finite number > 0\. Got -1\."),
     ],
 )
-def test_bad_encode_requests(folder: Path, change: dict[str, str], message: str) -> None:
+def test_a_bad_option_of_encode_is_refused(
+    folder: Path, change: dict[str, str], message: str
+) -> None:
     (folder / "short.key").write_bytes(b"12345")
     (folder / "zeros.key").write_bytes(bytes(32))
     options = {"--epsilon": "1", "--ell": "2", "--seed-file": "shared.key", **change}
+    arguments = list(chain.from_iterable(options.items()))
     with pytest.raises(InvalidRequest, match=message):
-        run(
-            "laplace",
-            "encode",
-            *[part for pair in options.items() for part in pair],
-            "in.csv",
-            "OUT.bits",
-        )
+        run("laplace", "encode", *arguments, "in.csv", "OUT.bits")
     assert not (folder / "OUT.bits").exists()
 
 
-def test_wrong_key_parameters_and_damage_are_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_key_or_epsilon_than_that_of_the_stream_is_refused(folder: Path) -> None:
     run(*ENCODE, "in.csv", "OUT.bits")
     (folder / "other.key").write_bytes(bytes(range(1, 33)))
+    decode = ("laplace", "decode", "OUT.bits", "noisy.csv", "--seed-file")
     with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
-        run("laplace", "decode", "--seed-file", "other.key", "OUT.bits", "noisy.csv")
-    with pytest.raises(
-        InvalidRequest, match=r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"
-    ):
-        run(
-            "laplace",
-            "decode",
-            "--seed-file",
-            "shared.key",
-            "--epsilon",
-            "2",
-            "OUT.bits",
-            "noisy.csv",
-        )
-    data = (folder / "OUT.bits").read_bytes()
-    (folder / "OUT.bits").write_bytes(data[:-2])
+        run(*decode, "other.key")
+    message = r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"
+    with pytest.raises(InvalidRequest, match=message):
+        run(*decode, "shared.key", "--epsilon", "2")
+    assert not (folder / "noisy.csv").exists()
+
+
+def test_a_damaged_stream_is_refused(folder: Path) -> None:
+    run(*ENCODE, "in.csv", "OUT.bits")
+    (folder / "OUT.bits").write_bytes((folder / "OUT.bits").read_bytes()[:-2])
     with pytest.raises(CorruptFile, match="damaged or cut short"):
         run(*DECODE, "OUT.bits", "noisy.csv")
+    assert not (folder / "noisy.csv").exists()
+
+
+def test_a_file_that_is_no_stream_is_refused(folder: Path) -> None:
     with pytest.raises(CorruptFile, match="not a DQL stream"):
         run(*DECODE, "in.csv", "noisy.csv")
     with pytest.raises(InvalidRequest, match=r"stream must be an existing file\. Got none\."):
         run(*DECODE, "none", "noisy.csv")
-    if Path("/dev/zero").exists():  # a file without end
+    if Path("/dev/zero").exists():  # A file without end.
         with pytest.raises(InvalidRequest, match="stream must be a regular file"):
             run(*DECODE, "/dev/zero", "noisy.csv")
+    assert not (folder / "noisy.csv").exists()
+
+
+def test_a_stream_beyond_the_size_limit_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*ENCODE, "in.csv", "OUT.bits")
     monkeypatch.setattr("workbench.mechanisms.dyadic_laplace.stream._MAX_FILE_BYTES", 100)
-    (folder / "OUT.bits").write_bytes(data)
     with pytest.raises(CorruptFile, match="larger than 100 bytes"):
         run(*DECODE, "OUT.bits", "noisy.csv")
     assert not (folder / "noisy.csv").exists()
@@ -283,15 +325,18 @@ def test_bad_data_laws_are_named_by_their_options(options: list[str], message: s
     assert str(caught.value) == message
 
 
-def test_epsilons_are_shown_in_full(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_epsilons_are_rounded_up_and_shown_in_full(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
     run("design", "laplace", "--epsilon", "1", "--bits", "5")
-    shown = capsys.readouterr().out.split()
-    assert shown[shown.index("ell") + 1] == "1.73297685"
-    assert float(shown[shown.index("decoder_epsilon") + 1]) >= 1.732976854669
+    words = capsys.readouterr().out.split()
+    assert words[words.index("ell") + 1] == "1.73297685"
+    assert float(words[words.index("decoder_epsilon") + 1]) >= 1.732976854669
     run(*ENCODE, "in.csv", "OUT.bits")
-    shown = capsys.readouterr().out.split()
-    assert 1 + 4.5e-12 < float(shown[shown.index("database_epsilon_as_run") + 1]) < 1 + 4.7e-12
-    assert shown[shown.index("database_epsilon") + 1] == "1.0"
+    words = capsys.readouterr().out.split()
+    # The noise in floats has a slightly larger ε. Value of the current program, pinned.
+    assert 1 + 4.5e-12 < float(words[words.index("database_epsilon_as_run") + 1]) < 1 + 4.7e-12
+    assert words[words.index("database_epsilon") + 1] == "1.0"
 
 
 def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,16 +363,20 @@ def test_a_certificate_is_no_file_that_the_command_reads_or_writes(folder: Path)
     assert not (folder / "OUT.bits").exists()
 
 
-def test_output_places(folder: Path) -> None:
-    with pytest.raises(
-        InvalidRequest, match=r"output folder must be an existing folder\. Got no\."
-    ):
-        run(*ENCODE, "in.csv", "no/OUT.bits")
+@pytest.mark.parametrize(
+    ("input_name", "output_name", "message"),
+    [
+        ("in.csv", "no/OUT.bits", r"output folder must be an existing folder\. Got no\."),
+        ("in.csv", "dir", "output must be a file"),
+        ("dir", "OUT.bits", r"input must be a regular file\. Got dir: a folder"),
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_refused(
+    folder: Path, input_name: str, output_name: str, message: str
+) -> None:
     (folder / "dir").mkdir()
-    with pytest.raises(InvalidRequest, match="output must be a file"):
-        run(*ENCODE, "in.csv", "dir")
-    with pytest.raises(InvalidRequest, match=r"input must be a regular file\. Got dir: a folder"):
-        run(*ENCODE, "dir", "OUT.bits")
+    with pytest.raises(InvalidRequest, match=message):
+        run(*ENCODE, input_name, output_name)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +402,7 @@ def test_importing_the_commands_is_cheap() -> None:
 def test_every_family_answers_the_question_for_prices(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = {
+    options = {
         "channel": "--answers 0..2 --max-shift 1 --epsilon 1",
         "labels": "--labels 0..3 --epsilon 1",
         "laplace": "--epsilon 0.1 --bits 8",
@@ -361,6 +410,6 @@ def test_every_family_answers_the_question_for_prices(
         "noise": "--on reals --sensitivity 1 --epsilon 1",
         "quantizer": "--bins=-3,3 --epsilon 1",
     }[name]
-    run("design", name, *asked.split(), "--prices", "--json")
+    run("design", name, *options.split(), "--prices", "--json")
     prices = json.loads(capsys.readouterr().out)["shadow_prices"]
     assert (prices["comparisons"] == 0) == (name == "laplace")

@@ -1,4 +1,9 @@
-"""Test the error of Laplace and Gaussian noise that is calibrated the usual way."""
+"""Test the error of Laplace and Gaussian noise that is calibrated the usual way.
+
+A page that publishes a statistic compares its noise with this usual noise. One person moves the
+vector of published numbers by at most Δ1 in the L1 norm and Δ2 in the L2 norm (`PublishedVector`).
+Laplace noise needs Δ1, and Gaussian noise Δ2. The values of sums and means are ages in [18, 95].
+"""
 
 from __future__ import annotations
 
@@ -25,11 +30,13 @@ from workbench.publishing.usual_noise import (
 )
 from workbench.questions.joint_query import JointQuery
 
+AGES = {"low": 18, "high": 95}
+
 
 def find_error(name: str, vector: PublishedVector, epsilon: Real, delta: Real = 0) -> float:
-    """Return the error of one kind of usual noise."""
-    noise = list_usual_noise(vector, epsilon, delta)
-    return next(kind.rmse for kind in noise if kind.name == name)
+    """Return the root mean squared error of one kind of usual noise."""
+    errors = {noise.name: noise.rmse for noise in list_usual_noise(vector, epsilon, delta)}
+    return errors[name]
 
 
 @pytest.mark.parametrize(("neighbours", "sides"), [("add-remove", 1), ("replace", 2)])
@@ -49,14 +56,20 @@ def test_the_norms_of_a_histogram_are_those_of_its_shift_vectors(
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_norms_of_sum_and_count_are_those_of_all_moves(neighbours: str, rows: int) -> None:
-    """Values of -1, 0 and 1 are listed row by row. The ends decide both norms."""
-    people = [(0, 0)]
+    """Values are centred and scaled to [-1, 1]. People with the values -1, 0 and 1 are listed."""
+    contributions = [(0, 0)]  # Pairs (sum, count) of one person. The first has no rows.
     for count in range(1, rows + 1):
-        people += [(sum(values), count) for values in product((-1, 0, 1), repeat=count)]
-    moves = [(a - c, b - d) for (a, b) in people for (c, d) in people]
+        contributions += [(sum(values), count) for values in product((-1, 0, 1), repeat=count)]
     if neighbours == "add-remove":
-        moves = people
-    vector = measure_sum_and_count(PersonRows(neighbours, rows), 18, 95, 2000, "0.5")
+        moves = contributions
+    else:
+        moves = [
+            (new_sum - old_sum, new_count - old_count)
+            for (new_sum, new_count), (old_sum, old_count) in product(contributions, repeat=2)
+        ]
+    vector = measure_sum_and_count(
+        PersonRows(neighbours, rows), **AGES, expected_rows=2000, relative_mean="0.5"
+    )
     assert vector.l1_norm == max(abs(s) + abs(n) for s, n in moves)
     assert vector.squared_l2_norm == max(s * s + n * n for s, n in moves)
 
@@ -64,10 +77,11 @@ def test_the_norms_of_sum_and_count_are_those_of_all_moves(neighbours: str, rows
 @pytest.mark.parametrize(
     ("vector", "error"),
     [
-        # Laplace noise of scale Δ/ε has the standard deviation √2 Δ/ε. Here ε = 1/2.
+        # Laplace noise of scale Δ1/ε has the standard deviation √2 Δ1/ε. Here ε = 1/2. The Δ1 are
+        # 3 rows, the largest age 95, the difference 95 - 18, and 3 rows in two histograms.
         (measure_number("count", PersonRows(rows=3)), math.sqrt(2) * 6),
-        (measure_number("sum", PersonRows(), 18, 95), math.sqrt(2) * 190),
-        (measure_number("sum", PersonRows("replace"), 18, 95), math.sqrt(2) * 154),
+        (measure_number("sum", PersonRows(), **AGES), math.sqrt(2) * 190),
+        (measure_number("sum", PersonRows("replace"), **AGES), math.sqrt(2) * 154),
         (measure_histogram(PersonRows("replace", 3), one_row_per_bin=False), math.sqrt(2) * 12),
     ],
 )
@@ -78,19 +92,26 @@ def test_laplace_noise_has_the_scale_of_the_l1_norm(vector: PublishedVector, err
     assert noise.rmse == pytest.approx(error, rel=1e-15)
 
 
-def test_the_mean_of_2000_values_has_the_known_errors() -> None:
-    """n = 2000, [18, 95], ε = 1: .0385 √2 = .0544, for public n and, at μ = 1/2, private n."""
-    public = measure_number("mean", PersonRows("replace"), 18, 95, 2000)
-    assert find_error(LAPLACE, public, 1) == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
-    private = measure_sum_and_count(PersonRows(), 18, 95, 2000)
-    assert find_error(LAPLACE, private, 1) == pytest.approx(0.0385 * math.sqrt(2), rel=1e-12)
-    # At μ = 0 the noise of the number of rows counts as much as that of the sum.
-    worst = measure_sum_and_count(PersonRows(), 18, 95, 2000, relative_mean=0)
-    assert find_error(LAPLACE, worst, 1) == pytest.approx(0.077, rel=1e-12)
+# A mean of 2000 ages with ε = 1. Its Δ1/ε is (95 - 18) / 2000 = 0.0385.
+MEAN_ERROR = 0.0385 * math.sqrt(2)
+
+
+def test_the_mean_of_a_public_number_of_rows_has_the_known_error() -> None:
+    vector = measure_number("mean", PersonRows("replace"), **AGES, public_rows=2000)
+    assert find_error(LAPLACE, vector, epsilon=1) == pytest.approx(MEAN_ERROR, rel=1e-12)
+
+
+def test_the_mean_of_a_private_number_of_rows_has_the_known_errors() -> None:
+    """The errors of sum and count add up. The relative mean is 1/2 at the middle of the values."""
+    middle = measure_sum_and_count(PersonRows(), **AGES, expected_rows=2000)
+    assert find_error(LAPLACE, middle, epsilon=1) == pytest.approx(MEAN_ERROR, rel=1e-12)
+    # At the relative mean 0 the noise of the number of rows counts as much as that of the sum.
+    end = measure_sum_and_count(PersonRows(), **AGES, expected_rows=2000, relative_mean=0)
+    assert find_error(LAPLACE, end, epsilon=1) == pytest.approx(0.077, rel=1e-12)
 
 
 def test_the_classic_gaussian_has_its_printed_scale() -> None:
-    """ε = 1/2, δ = 1.25 e^-8: √(2 · 8)/ε = 8. Three bins of one row have Δ2 = √3."""
+    """The scale is Δ2 √(2 ln(1.25/δ)) / ε. Here the root is 4, and three bins have Δ2 = √3."""
     delta = Fraction(1.25 * math.exp(-8))
     vector = measure_histogram(PersonRows(rows=3), one_row_per_bin=True)
     error = find_error(CLASSIC_GAUSSIAN, vector, "0.5", delta)
@@ -98,7 +119,7 @@ def test_the_classic_gaussian_has_its_printed_scale() -> None:
 
 
 def test_the_analytic_gaussian_meets_its_condition_with_equality() -> None:
-    """Φ(Δ/2σ - εσ/Δ) - e^ε Φ(-Δ/2σ - εσ/Δ) = δ (Balle and Wang 2018, Theorem 8)."""
+    """Φ(Δ/2σ - εσ/Δ) - e^ε Φ(-Δ/2σ - εσ/Δ) = δ (Balle and Wang 2018, Theorem 8), with Δ = 2."""
     vector = measure_number("count", PersonRows(rows=2))
     sigma = find_error(ANALYTIC_GAUSSIAN, vector, 1, "0.01")
     cdf = NormalDist().cdf
@@ -107,6 +128,7 @@ def test_the_analytic_gaussian_meets_its_condition_with_equality() -> None:
 
 
 def test_the_classic_gaussian_is_listed_only_where_it_is_proven() -> None:
+    """Its scale is proven for ε < 1."""
     vector = measure_number("count", PersonRows())
     names = [noise.name for noise in list_usual_noise(vector, 1, "1e-5")]
     assert names == [LAPLACE, ANALYTIC_GAUSSIAN]
@@ -117,10 +139,19 @@ def test_the_classic_gaussian_is_listed_only_where_it_is_proven() -> None:
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        (lambda: measure_number("mean", PersonRows("replace"), 0, 1), "public_rows must be given"),
-        (lambda: measure_number("mean", PersonRows(), 0, 1, 9), "public_rows must be left out"),
+        (
+            lambda: measure_number("mean", PersonRows("replace"), low=0, high=1),
+            "public_rows must be given",
+        ),
+        (
+            lambda: measure_number("mean", PersonRows(), low=0, high=1, public_rows=9),
+            "public_rows must be left out",
+        ),
         (lambda: measure_number("histogram", PersonRows()), "statistic must be count, sum or mean"),
-        (lambda: measure_sum_and_count(PersonRows(), 1, 1, 9), "high must be above"),
+        (
+            lambda: measure_sum_and_count(PersonRows(), low=1, high=1, expected_rows=9),
+            "high must be above",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(measure: Callable[[], object], message: str) -> None:
