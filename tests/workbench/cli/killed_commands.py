@@ -1,6 +1,7 @@
-"""Run commands that die at a chosen moment, and read what they printed and booked.
+"""Run commands that die at a chosen moment, and read what they printed.
 
-Their output has no buffer, so that a kill loses no text that was printed.
+The tests of `sample --ledger` and `publish --ledger` call these functions. Their output has no
+buffer, so that a kill loses no text that was printed.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ _SCRIPT = """\
 import importlib, os, signal, sys
 
 module, owner, name, moment, *command = sys.argv[1:]
-place = importlib.import_module(module)
+namespace = importlib.import_module(module)
 if owner:
-    place = getattr(place, owner)
-original = getattr(place, name)
+    namespace = getattr(namespace, owner)
+original = getattr(namespace, name)
 
 def die(*args, **options):
     if moment == "after":
         original(*args, **options)
     os.kill(os.getpid(), signal.SIGKILL)
 
-setattr(place, name, die)
+setattr(namespace, name, die)
 from workbench.cli import main
 main(command)
 """
 
 
-def run_and_kill(place: str, moment: str, command: list[str], folder: Path) -> tuple[int, str]:
+def run_and_kill(function: str, moment: str, command: list[str], folder: Path) -> tuple[int, str]:
     """Run a command that is killed before or after it calls a function.
 
     Args:
-        place: The function, as "module:name" or "module:Class.name".
+        function: The function, as "module:name" or "module:Class.name".
         moment: "before" or "after" the function has done its work.
         command: Arguments of `workbench`.
         folder: Folder in which the command runs.
@@ -42,7 +43,7 @@ def run_and_kill(place: str, moment: str, command: list[str], folder: Path) -> t
     Returns:
         The exit code, -9 if it was killed, and the text on stdout.
     """
-    module, _, path = place.partition(":")
+    module, _, path = function.partition(":")
     owner, _, name = path.rpartition(".")
     done = subprocess.run(
         [sys.executable, "-u", "-c", _SCRIPT, module, owner, name, moment, *command],

@@ -1,4 +1,9 @@
-"""Test that `sample --ledger` books every draw before it prints it, and refuses unknown costs."""
+"""Test that `sample --ledger` books every draw before it prints it, and refuses unknown costs.
+
+A ledger is a file with a total budget and all releases about the same people. The costs of the
+draws of one release add up. The tests kill commands at chosen places, and compare what was printed
+with what was booked.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +23,16 @@ import pytest
 from killed_commands import kill_after, run_and_kill
 
 import workbench as wb
-from workbench.cli import main
+from workbench.cli import main, sample
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.joint_noise import JointNoise
 from workbench.questions.joint_query import JointQuery
 
+# The command draws one number. The first release also needs the option --total.
 SAMPLE = "sample noise.json --answer 3 --ledger account --neighbours add-remove"
+# Functions before or after which a command is killed.
 BOOK = "workbench.privacy.release_ledger:ReleaseLedger.book"
 INSERT = "workbench.privacy.release_ledger:ReleaseLedger._insert"
 PRINT = "workbench.cli.sample:_print_draws"
@@ -64,15 +71,31 @@ def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str
     return int(stop.value.code or 0), captured.out, " ".join(captured.err.split())
 
 
-def test_every_draw_costs_its_budget_once_more(folder: Path, capsys):
+def test_sample_warns_that_every_draw_costs_its_budget_once_more(folder: Path, capsys):
     code, out, err = run(capsys, "sample noise.json --answer 3 --count 200")
     assert (code, len(out.splitlines())) == (0, 200)
     assert "Each draw about the same true answer costs epsilon = 1 once more" in err
     assert "These 200 draws cost epsilon = 200 together" in err
     assert "The mean of many draws reveals the answer" in err
-    assert "costs rho = 0.25" in run(capsys, "sample zcdp.json --answer 3")[2]
-    assert "no certificate states" in run(capsys, "sample raw.json --answer 3")[2]
-    assert run(capsys, "sample noise.json --answer 3 --insecure-seed 1")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ("zcdp.json --answer 3", "costs rho = 0.25"),
+        ("raw.json --answer 3", "no certificate states"),
+    ],
+)
+def test_the_warning_states_the_budget_of_the_file(
+    folder: Path, capsys, options: str, warning: str
+):
+    _, _, err = run(capsys, f"sample {options}")
+    assert warning in err
+
+
+def test_draws_with_an_insecure_seed_cause_no_warning(folder: Path, capsys):
+    _, _, err = run(capsys, "sample noise.json --answer 3 --insecure-seed 1")
+    assert err == ""
 
 
 def test_the_draws_of_a_ledger_cost_their_number_times_the_budget(folder: Path, capsys):
@@ -84,41 +107,69 @@ def test_the_draws_of_a_ledger_cost_their_number_times_the_budget(folder: Path, 
     assert release.charge.epsilon == 3
     assert release.zcdp_rho == Fraction(3, 2)  # 3 ε²/2, not (3 ε)²/2.
     assert (release.value or b"").decode() == out
-    assert release.digest == ""  # The digest of one number would reveal the number.
+
+
+def test_a_ledger_of_draws_is_readable_by_its_owner_only(folder: Path, capsys):
+    run(capsys, f"{SAMPLE} --total 4")
     assert stat.S_IMODE(Path("account").stat().st_mode) == 0o600
+    (release,) = wb.ReleaseLedger.open("account").releases
+    assert release.digest == ""  # The digest of one number would reveal the number.
+
+
+def test_draws_beyond_the_budget_that_is_left_are_refused(folder: Path, capsys):
+    run(capsys, f"{SAMPLE} --total 4 --count 3")
     code, out, err = run(capsys, f"{SAMPLE} --count 2")
     assert (code, out) == (2, "")
     assert "epsilon = 2 left. Got account, which has epsilon = 1 left" in err
+    assert len(wb.ReleaseLedger.open("account").releases) == 1
+
+
+def test_the_last_of_the_budget_can_be_spent(folder: Path, capsys):
+    run(capsys, f"{SAMPLE} --total 4 --count 3")
     code, out, _ = run(capsys, f"{SAMPLE} --json")
+    assert code == 0
     report = json.loads(out)
     assert (report["number"], report["left"]) == (2, "epsilon = 0")
     assert report["budget_of_a_draw"]["epsilon"] == 1
-    assert run(capsys, SAMPLE)[0] == 2
+    code, _, _ = run(capsys, SAMPLE)
+    assert code == 2
     assert len(wb.ReleaseLedger.open("account").releases) == 2
 
 
-def test_under_zcdp_draws_add_up_their_rho(folder: Path, capsys):
+ZCDP_OPTIONS = "--answer 3 --ledger account --neighbours replace"
+
+
+def find_largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest ρ with ρ + 2 √(ρ ln(1/δ)) <= ε, so that ρ-zCDP implies (ε, δ)-DP."""
+    return (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
+
+
+@pytest.mark.parametrize("file", ["noise.json", "zcdp.json"])
+def test_under_zcdp_a_draw_beyond_the_largest_rho_is_refused(folder: Path, capsys, file: str):
+    """The largest ρ is 0.147. A pure draw costs 0.5, and a draw of zcdp.json 0.25."""
     terms = "--total 3 --total-delta 1e-6 --accounting zcdp"
-    options = "--answer 3 --ledger account --neighbours replace"
-    # The largest rho is 0.148: below a pure draw (0.5), and below one draw of rho = 1/4.
-    for file in ("noise", "zcdp"):
-        code, _, err = run(capsys, f"sample {file}.json {options} {terms}")
-        assert code == 2
-        assert "account, which has rho = 0.14" in err
-    Path("account").unlink()
-    terms = terms.replace("3 --total-delta", "9 --total-delta")
-    # The largest rho with rho + 2 sqrt(rho ln(1e6)) <= 9.
-    left = (math.sqrt(math.log(1e6) + 9) - math.sqrt(math.log(1e6))) ** 2
-    for file, rho in (("noise", 0.5), ("zcdp", 0.25)):
-        left -= rho
-        code, _, err = run(capsys, f"sample {file}.json {options} {terms}")
-        assert code == 0
-        assert f"has rho = {left:.6g} left" in err
-    code, _, err = run(capsys, f"sample dp.json {options}")
+    code, _, err = run(capsys, f"sample {file} {ZCDP_OPTIONS} {terms}")
     assert code == 2
-    assert "release must be zCDP or pure (delta = 0), as account adds up rho. Got dp, eps" in err
+    assert "account, which has rho = 0.14" in err
+
+
+def test_under_zcdp_draws_add_up_their_rho(folder: Path, capsys):
+    terms = "--total 9 --total-delta 1e-6 --accounting zcdp"
+    remaining_rho = find_largest_rho(9, 1e-6)
+    for file, rho in (("noise.json", 0.5), ("zcdp.json", 0.25)):
+        remaining_rho -= rho
+        code, _, err = run(capsys, f"sample {file} {ZCDP_OPTIONS} {terms}")
+        assert code == 0
+        assert f"has rho = {remaining_rho:.6g} left" in err
     releases = wb.ReleaseLedger.open("account").releases
     assert [release.zcdp_rho for release in releases] == [Fraction(1, 2), Fraction(1, 4)]
+
+
+def test_under_zcdp_a_draw_with_delta_is_refused(folder: Path, capsys):
+    terms = "--total 9 --total-delta 1e-6 --accounting zcdp"
+    code, _, err = run(capsys, f"sample dp.json {ZCDP_OPTIONS} {terms}")
+    assert code == 2
+    assert "release must be zCDP or pure (delta = 0), as account adds up rho. Got dp, eps" in err
 
 
 @pytest.mark.parametrize(
@@ -167,16 +218,24 @@ def test_draws_of_unknown_cost_are_not_booked_and_not_printed(
     assert not Path("l").exists() or not wb.ReleaseLedger.open("l").releases
 
 
-def test_draws_of_another_relation_or_person_are_refused(folder: Path, capsys):
-    assert run(capsys, f"{SAMPLE} --total 9 --person who")[0] == 0
+def test_draws_of_another_relation_than_that_of_the_ledger_are_refused(folder: Path, capsys):
+    run(capsys, f"{SAMPLE} --total 9 --person who")
     command = SAMPLE.replace("add-remove", "replace")
     code, out, err = run(capsys, f"{command} --person who")
     assert (code, out) == (2, "")
     assert "account, for data sets with and without a person (add-remove)" in err
+
+
+def test_draws_of_another_person_than_that_of_the_ledger_are_refused(folder: Path, capsys):
+    run(capsys, f"{SAMPLE} --total 9 --person who")
     code, out, err = run(capsys, SAMPLE)
     assert (code, out) == (2, "")
     assert "person must be 'who', as account says" in err
-    # `privatise` publishes under replace.
+
+
+def test_a_ledger_under_add_remove_refuses_a_release_of_privatise(folder: Path, capsys):
+    """`privatise` publishes one row for each row, so its releases are private under replace."""
+    run(capsys, f"{SAMPLE} --total 9 --person who")
     Path("p.csv").write_text("who,age\nann,1\n")
     code, _, err = run(
         capsys,
@@ -209,13 +268,14 @@ def test_six_commands_at_once_book_six_draws(folder: Path, capsys):
     fork = multiprocessing.get_context("fork")
     barrier = fork.Barrier(6)
 
-    def book(number: int) -> None:
+    def run_together(number: int) -> None:
+        """Wait for the other processes, and draw one number into the file out<number>."""
         with Path(f"out{number}").open("w") as file:
             os.dup2(file.fileno(), 1)
         barrier.wait(20)
         main(shlex.split(f"{SAMPLE} --total 4"))
 
-    workers = [fork.Process(target=book, args=(number,)) for number in range(6)]
+    workers = [fork.Process(target=run_together, args=(number,)) for number in range(6)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -225,25 +285,26 @@ def test_six_commands_at_once_book_six_draws(folder: Path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("place", "moment", "booked"),
+    ("function", "moment", "booked_count"),
     [(BOOK, "before", 0), (INSERT, "after", 0), (BOOK, "after", 1), (PRINT, "before", 1)],
 )
 def test_a_killed_command_has_printed_nothing_that_is_not_booked(
-    folder: Path, capsys, place: str, moment: str, booked: int
+    folder: Path, capsys, function: str, moment: str, booked_count: int
 ):
     """A killed transaction is rolled back. A booked draw can be printed again."""
     command = shlex.split(f"{SAMPLE} --total 4")
-    assert run_and_kill(place, moment, command, folder) == (-9, "")
+    assert run_and_kill(function, moment, command, folder) == (-9, "")
     ledger = wb.ReleaseLedger.open("account")
-    assert len(ledger.releases) == booked
-    assert ledger.describe_remaining_budget(ledger.releases) == f"epsilon = {4 - booked}"
-    if booked:
+    assert len(ledger.releases) == booked_count
+    assert ledger.describe_remaining_budget(ledger.releases) == f"epsilon = {4 - booked_count}"
+    if booked_count:
         code, out, _ = run(capsys, "publish again account 1")
         assert (code, out.encode()) == (0, ledger.releases[0].value)
         assert out.strip() in "01234"
     # The next release books as usual.
-    assert run(capsys, SAMPLE)[0] == 0
-    assert len(ledger.releases) == booked + 1
+    code, _, _ = run(capsys, SAMPLE)
+    assert code == 0
+    assert len(ledger.releases) == booked_count + 1
 
 
 def test_thirty_killed_commands_lose_nothing_and_print_nothing_unbooked(folder: Path, capsys):
@@ -251,20 +312,20 @@ def test_thirty_killed_commands_lose_nothing_and_print_nothing_unbooked(folder: 
     start = time.perf_counter()
     assert kill_after(60, command, folder)[0] == 0
     run_seconds = time.perf_counter() - start
-    draw_seconds = random.Random(5)
+    generator = random.Random(5)
     printed = []
-    killed = 0
+    killed_count = 0
     for _ in range(30):
-        seconds = draw_seconds.uniform(0.5, 1.02) * run_seconds
+        seconds = generator.uniform(0.5, 1.02) * run_seconds
         code, out = kill_after(seconds, command, folder)
-        killed += code == -9
+        killed_count += code == -9
         if out:
             printed.append(out)
     releases = wb.ReleaseLedger.open("account").releases
     values = [(release.value or b"").decode() for release in releases]
-    assert killed > 5
+    assert killed_count > 5
     assert all(len(value.splitlines()) == 20 for value in values)
-    # A draw was printed from exactly one release. A killed print may have lost its end.
+    # Every printed text is that of a release. A killed print may have lost its end.
     for out in printed:
         assert any(value.startswith(out) for value in values)
     assert len(releases) > len(printed)
@@ -272,12 +333,11 @@ def test_thirty_killed_commands_lose_nothing_and_print_nothing_unbooked(folder: 
 
 
 def test_a_closed_output_loses_no_booked_draws(folder: Path, capsys, monkeypatch):
-    import workbench.cli.sample as module
-
     def refuse(*_: Any) -> None:
+        """Raise the error of an output that is closed, as by `| head`."""
         raise BrokenPipeError
 
-    monkeypatch.setattr(module, "_print_draws", refuse)
+    monkeypatch.setattr(sample, "_print_draws", refuse)
     assert run(capsys, f"{SAMPLE} --total 4")[0] == 2
     monkeypatch.undo()
     monkeypatch.chdir(folder)
