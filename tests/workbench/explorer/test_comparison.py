@@ -1,4 +1,11 @@
-"""Test the comparison of mechanisms in the field's words, and what a click on one of them opens."""
+"""Test the comparison of mechanisms that the first page of the explorer shows.
+
+`wb.recommend` compares all mechanisms that answer a question, by class ("best channel", "clamped
+geometric", ...). The page shows a sentence about the best one (the lead), a table of rows, and the
+page of a mechanism after a click on its row. The tasks of `Tasks` compute what the page asks for:
+"recommend" the comparison, "class" one row of it, "rivals" the published mechanisms beside a
+design.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +46,7 @@ def reals() -> Recommendation:
 
 def test_losses_are_rounded_up_and_bounds_down() -> None:
     assert round_loss(1.78579158) == "1.786"
-    assert round_loss(1.78575794, 5, is_bound=True) == "1.7857"
+    assert round_loss(1.78575794, digits=5, is_bound=True) == "1.7857"
     assert round_loss(0.0123411) == "0.01235"
     # A number with few digits is not changed.
     assert [round_loss(0.3), round_loss(2), round_loss(1200.0)] == ["0.3", "2", "1200"]
@@ -47,20 +54,23 @@ def test_losses_are_rounded_up_and_bounds_down() -> None:
 
 def test_the_lead_claims_no_more_than_the_rows(counts: Recommendation) -> None:
     view = describe_comparison(counts)
-    match = re.fullmatch(
+    lead = re.fullmatch(
         r"Best: an optimal table of probabilities, mean squared error (?P<loss>\S+) "
         r"\(typically ±(?P<error>[\d.]+)\); no mechanism is below (?P<bound>\S+)\. "
         r"Simpler: geometric \(discrete Laplace\) noise, (?P<more>\S+) % more\.",
         view["lead"],
     )
-    assert match is not None
+    assert lead is not None
     rows = {row["class"]: row for row in counts}
     best = rows["best channel"]
     ratio = rows["clamped geometric"]["objective"] / best["objective"]
-    assert best["objective"] <= float(match["loss"]) < best["objective"] * 1.001
-    assert best["bound"] * 0.9999 < float(match["bound"]) <= best["bound"]
-    assert best["objective"] ** 0.5 <= float(match["error"]) < best["objective"] ** 0.5 * 1.01
-    assert 100 * (ratio - 1) <= float(match["more"]) < 110 * (ratio - 1)
+    root_mean_square = best["objective"] ** 0.5
+    percent_more = 100 * (ratio - 1)
+    # Losses are rounded up, and bounds down.
+    assert best["objective"] <= float(lead["loss"]) < best["objective"] * 1.001
+    assert best["bound"] * 0.9999 < float(lead["bound"]) <= best["bound"]
+    assert root_mean_square <= float(lead["error"]) < root_mean_square * 1.01
+    assert percent_more <= float(lead["more"]) < percent_more * 1.1
 
 
 def test_a_prior_that_is_assumed_is_named(counts: Recommendation) -> None:
@@ -68,11 +78,15 @@ def test_a_prior_that_is_assumed_is_named(counts: Recommendation) -> None:
     assert "assumes that all answers are equally likely" in view["assumption"]
     best = next(row for row in view["rows"] if row["class"] == "best channel")
     assert best["remark"].startswith("assumes that all answers are equally likely")
+
+
+def test_no_prior_is_assumed_if_the_worst_answer_counts() -> None:
     worst = wb.recommend(answers="0..2", max_shift=1, epsilon=1, prior="worst")
     assert describe_comparison(worst)["assumption"] == ""
 
 
-def test_a_bound_of_given_outputs_is_none_of_every_mechanism() -> None:
+def test_the_lead_has_no_bound_if_the_outputs_are_given() -> None:
+    """The bound holds for mechanisms with these outputs only, and the lead is about all."""
     result = wb.recommend(answers="0..4", outputs="0,4", max_shift=1, epsilon=1)
     assert "no mechanism is below" not in describe_comparison(result)["lead"]
 
@@ -105,7 +119,7 @@ def test_a_class_that_does_not_apply_gives_the_reason(reals: Recommendation) -> 
 
 
 def refuse_designs(*_: object, **__: object) -> None:
-    """Stand in for a computation that must not happen again."""
+    """Raise an error in place of a computation that must not happen again."""
     raise AssertionError("A design was computed a second time.")
 
 
@@ -139,7 +153,7 @@ def test_a_class_is_shown_without_an_earlier_comparison() -> None:
 
 
 def test_a_design_of_the_page_is_compared_by_its_loss_alone() -> None:
-    """The objective of noise in few bits is the ε of the decoder, and that of Laplace a loss."""
+    """The design minimises the ε of the decoder. The page compares its mean squared error."""
     answer = Tasks().run("rivals", {"family": "laplace", "given": {"epsilon": "1", "bits": "5"}})
     assert answer["design"]["label"] == "mean squared error"
     assert answer["design"]["value"] == 2
@@ -203,6 +217,8 @@ def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
     """A family of a plug-in, as in tests/plugin_package, need not have the option "loss"."""
 
     class FamilyWithoutLoss:
+        """A family that has no option at all."""
+
         name = "response"
 
         def get_option(self, name: str) -> NoReturn:
@@ -213,7 +229,7 @@ def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "texts", "page"),
+    ("family", "texts", "link_part"),
     [
         ("channel", {"answers": "0..4", "max_shift": "1"}, "class=geometric"),
         ("noise", {"on": "integers", "clamp": "0..4"}, "class=clamped+geometric"),
@@ -222,9 +238,11 @@ def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
     ],
 )
 def test_published_mechanisms_are_links_if_the_first_page_has_the_question(
-    family: str, texts: dict[str, str], page: str | None
+    family: str, texts: dict[str, str], link_part: str | None
 ) -> None:
     request = PageRequest(get_family(family), {**texts, "epsilon": "1"}, {})
     links = link_published(request, ["geometric"])
-    assert (page is None) == (not links)
-    assert (page or "") in links.get("geometric", "")
+    if link_part is None:
+        assert links == {}
+    else:
+        assert link_part in links["geometric"]

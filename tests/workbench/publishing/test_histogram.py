@@ -1,7 +1,13 @@
 """Test the noise of histograms: values by hand, and audits by a convolution of the tests alone.
 
-`convolve` lists all privacy losses of one coordinate in floats and sums over all outcomes of
-several coordinates. It shares no code with the workbench.
+A histogram is published with the same noise in every bin. A person who comes, goes or changes moves
+the bins by a vector of integers, the *move*. The noise is private if δ at every move is small
+enough. `convolve` computes δ at a move in floats, and shares no code with the workbench. The tests
+call its result "exact". A candidate is a kind of noise with the smallest private parameter and a
+certificate.
+
+The workbench computes δ exactly, or encloses it on a grid of privacy losses if the exact
+computation has too many units of work.
 """
 
 from __future__ import annotations
@@ -45,6 +51,7 @@ from workbench.publishing.histogram import (
 from workbench.questions.joint_query import JointQuery
 
 Floats = NDArray[np.float64]
+# Where the rows of a person may be, and the relation of neighbours.
 RELATIONS = [
     (release, neighbours)
     for release in ("rows-anywhere", "row-per-bin")
@@ -53,7 +60,10 @@ RELATIONS = [
 
 
 def list_moves(release: str, neighbours: str, rows: int) -> set[tuple[int, ...]]:
-    """Return the moves of all bins by all people, counted row by row, without zeros and order."""
+    """Return the moves of all bins by people with up to `rows` rows, without zeros and order.
+
+    With 2 · rows bins every move is possible.
+    """
     bin_count = 2 * rows
     people = set()
     for count in range(rows + 1):
@@ -70,9 +80,9 @@ def list_moves(release: str, neighbours: str, rows: int) -> set[tuple[int, ...]]
     return moves - {()}
 
 
-def list_masses(noise: IntegerLaw, reach: int) -> Floats:
-    """Return f(-reach..reach) of noise as floats."""
-    weights = noise.weights_between(-reach, reach)
+def list_masses(noise: IntegerLaw, last: int) -> Floats:
+    """Return the masses of the noise values -last..last as floats."""
+    weights = noise.weights_between(-last, last)
     return np.array([float(Fraction(weight) / noise.total) for weight in weights])
 
 
@@ -85,21 +95,21 @@ def convolve(masses: Floats, move: tuple[int, ...], epsilon: float) -> float:
     q: Floats = np.ones(1)
     for shift in move:
         padded = np.pad(masses, abs(shift))
-        moved = np.roll(padded, -shift)
+        shifted = np.roll(padded, -shift)
         p = np.outer(p, padded).ravel()
-        q = np.outer(q, moved).ravel()
-        keep = (p > 1e-18) | (q > 1e-18)
-        p, q = p[keep], q[keep]
+        q = np.outer(q, shifted).ravel()
+        is_possible = (p > 1e-18) | (q > 1e-18)
+        p, q = p[is_possible], q[is_possible]
         with np.errstate(divide="ignore"):
             losses = np.round(np.log(p) - np.log(q), 12)
-        _, group = np.unique(losses, return_inverse=True)
-        p = np.bincount(group, p).astype(np.float64)
-        q = np.bincount(group, q).astype(np.float64)
+        _, loss_index = np.unique(losses, return_inverse=True)
+        p = np.bincount(loss_index, p).astype(np.float64)
+        q = np.bincount(loss_index, q).astype(np.float64)
     return float(np.maximum(0, p - math.exp(epsilon) * q).sum())
 
 
 def check_with_tool(candidate: NoiseCandidate) -> str:
-    """Return the verdict of the independent checker."""
+    """Return "proven", or the reason why tools/check_certificate.py refuses the certificate."""
     try:
         checker.prove_statement(json.loads(candidate.certificate.content()))
     except checker.Refused as refused:
@@ -108,7 +118,7 @@ def check_with_tool(candidate: NoiseCandidate) -> str:
 
 
 def test_three_rows_at_epsilon_1_have_the_variance_of_the_formula() -> None:
-    """2a / (1 - a)² with a = e^(-1/3): 17.834."""
+    """The variance is 2a / (1 - a)² = 17.834 with a = e^(-1/3)."""
     best = find_best_candidate(JointQuery("rows-anywhere", rows=3), 1)
     assert best.name == "geometric"
     assert float(best.variance) == pytest.approx(17.834, abs=5e-4)
@@ -168,7 +178,10 @@ def test_every_candidate_for_three_rows_is_private_by_an_own_convolution(
 
 
 def test_a_gaussian_is_best_for_six_rows_in_six_bins(tmp_path: Path) -> None:
-    """The norm of 6 shifts of 1 is √6, so σ² is 6 times that of one bin. Geometric needs 6² times."""
+    """The L2 norm of 6 shifts of 1 is √6 and the L1 norm is 6.
+
+    So the variance of Gaussian noise is 6 times that for one bin, that of geometric noise 36 times.
+    """
     query = JointQuery("row-per-bin", rows=6)
     candidates = search_noise_candidates(query, 1, "0.01").candidates
     assert candidates[0].name == "discrete Gaussian"
@@ -204,18 +217,23 @@ def test_the_bounds_on_a_grid_enclose_an_own_convolution(release: str, neighbour
     query = JointQuery(release, neighbours, 2)
     mechanism = make_gaussian(20, query)
     bounds = JointBounds.for_mechanism(mechanism, Fraction(1), Fraction(1, 10**4))
-    low, high = map(float, bounds.delta_bounds)
+    lower, upper = map(float, bounds.delta_bounds)
     masses = list_masses(mechanism.noise, mechanism.noise.last)
     worst = max(convolve(masses, move, 1) for move in list_moves(release, neighbours, 2))
-    assert low <= worst <= high <= 1.01 * worst
-    assert low >= 0.9 * worst
+    assert lower <= worst <= upper <= 1.01 * worst
+    assert lower >= 0.9 * worst
+
+
+def bound_delta_at_epsilon_1(mechanism: JointNoise) -> Fraction:
+    """Return the upper bound on δ at ε = 1 on a grid of step 10^-4, rounded up to 18 decimals."""
+    delta = bound_joint_delta(mechanism, Fraction(1), Fraction(1, 10**4))
+    return Fraction(math.ceil(delta * 10**18), 10**18)
 
 
 def test_a_claim_on_a_grid_is_proven_refuted_or_left_open() -> None:
     mechanism = make_gaussian(30, JointQuery("row-per-bin", rows=4))
     assert mechanism.needs_grid
-    delta = bound_joint_delta(mechanism, Fraction(1), Fraction(1, 10**4))
-    delta = Fraction(math.ceil(delta * 10**18), 10**18)
+    delta = bound_delta_at_epsilon_1(mechanism)
     certificate = wb.certify(mechanism, "dp", 1, delta=delta)
     assert "the DP delta lies between" in certificate.sentences[1]
     with pytest.raises(wb.NotProven, match="does not decide"):
@@ -229,8 +247,7 @@ def test_a_claim_on_a_grid_is_proven_refuted_or_left_open() -> None:
 )
 def test_both_checkers_agree_on_a_grid(share: str, verdict: str, tmp_path: Path) -> None:
     mechanism = make_gaussian(30, JointQuery("row-per-bin", rows=4))
-    delta = bound_joint_delta(mechanism, Fraction(1), Fraction(1, 10**4))
-    delta = Fraction(math.ceil(delta * 10**18), 10**18)
+    delta = bound_delta_at_epsilon_1(mechanism)
     data = wb.certify(mechanism, "dp", 1, delta=delta).to_dict()
     data["claim"]["delta"] = str(delta * Fraction(share))
     path = tmp_path / "gaussian.json"
@@ -312,7 +329,9 @@ def test_an_estimate_of_geometric_noise_is_delta_by_an_own_convolution(
 ) -> None:
     query = JointQuery(release, neighbours, 2)
     noise = make_geometric(Fraction(4, 5), end)
-    estimator = DeltaEstimator(FloatLaw.from_law(noise), [1, 2], 1e-9, math.log(1.25))
+    estimator = DeltaEstimator(
+        FloatLaw.from_law(noise), shifts=[1, 2], delta=1e-9, step=math.log(1.25)
+    )
     masses = list_masses(noise, end or 250)
     for epsilon in (0.3, 0.5):
         vectors = list_maximal_vectors(query)
@@ -341,6 +360,7 @@ def test_a_search_for_forty_rows_ends() -> None:
         "geometric",
         "truncated geometric",
     ]
+    # Pure geometric noise has the variance 2a / (1 - a)² = 355 with a = e^(-3/40). A small δ helps.
     assert search.candidates[0].variance < 13**2
     assert "units of work" in search.refusals["discrete Gaussian"]
 
@@ -388,6 +408,7 @@ def test_noise_is_designed_for_as_many_runs_as_bins_move(
     designed_runs = []
 
     def design_runs(runs: int, *_: Real) -> IntegerLaw:
+        """Record the number of runs, and return the same noise for every number."""
         designed_runs.append(runs)
         return IntegerLaw(-2, [1, 50, 1000, 50, 1])
 
@@ -431,6 +452,7 @@ def test_a_ratio_whose_proof_is_too_long_is_followed_by_the_next_one(
     failures = [wb.NotProven("The proof is too long.")]
 
     def fail_once(self: _Budget, *arguments: Any) -> NoiseCandidate:
+        """Raise NotProven at the first certificate with δ > 0. Certify all others as usual."""
         if self.delta and failures:
             raise failures.pop()
         return certify(self, *arguments)
@@ -446,6 +468,7 @@ def test_a_search_ends_at_its_deadline_with_the_candidates_so_far(
     limited_search: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wait(_: _Budget) -> NoiseCandidate:
+        """Compute until the time limit raises an error."""
         while True:
             check_time_limit()
 
