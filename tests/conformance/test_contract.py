@@ -86,6 +86,7 @@ def test_highs_is_installed():
     not get_backend("ortools:cp-sat").is_installed(), reason="ortools is not installed"
 )
 def test_cp_sat_claims_no_optimum_if_columns_may_exceed_its_limit():
+    """CP-SAT searches columns up to 1e7, and the columns of this program have the bound 4e7."""
     from workbench.solvers.conformance import instances
 
     program = instances.make_program(

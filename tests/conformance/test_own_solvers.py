@@ -1,4 +1,8 @@
-"""Tests of single solvers that are not part of the contract, such as threads of HiGHS."""
+"""Tests of single solvers that are not part of the contract, such as threads of HiGHS.
+
+The contract is `workbench.solvers.conformance`: tests that every backend must pass. A label names a
+backend, such as "ortools:glop". The programs of known optimum come from `conformance.instances`.
+"""
 
 from __future__ import annotations
 
@@ -94,9 +98,13 @@ def test_a_solve_can_have_less_time_than_the_session(label):
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
 def test_passing_the_whole_lp_again_keeps_the_basis_of_highs(scale, monkeypatch):
-    """The LP is passed again if many coefficients change; here after every change."""
+    """The LP is passed again if many coefficients change; here after every change.
+
+    `scale` is the unit in which the program states its numbers.
+    """
     from workbench.solvers.backends import highs
 
+    # Coefficients are changed one by one up to this number, so no change is small enough.
     monkeypatch.setattr(highs, "_MAX_CALLS", -1000)
     values = dict(MOVING_BASE)
     with (

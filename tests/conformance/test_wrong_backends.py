@@ -2,6 +2,14 @@
 
 A clause is one test of `BackendContract`. Every wrong session must fail exactly in the clauses that
 DEFECTS lists for it.
+
+A session is one program in one native solver. Each wrong session overrides one of these methods of
+`workbench.solvers.session.Session`:
+
+    _build(data)           loads all numbers of the program into a new native object
+    _update(change, data)  changes numbers of the native object, and returns whether it did so
+    _run(start, basis)     solves, and returns the raw result in the units of the solver
+    close()                releases the native object
 """
 
 from __future__ import annotations
@@ -224,6 +232,11 @@ def test_an_optimum_claimed_at_the_time_limit_breaks_a_clause():
 
 
 class CarelessHighs(Highs):
+    """HiGHS whose sessions lose the best point at Ctrl-C. The contract starts it in a child process.
+
+    A child process must find the class by its name, so `make_contract` cannot make it.
+    """
+
     session = Careless
 
 
@@ -238,6 +251,7 @@ class HighsForLinearPrograms(Highs):
     """HiGHS that claims no capability except linear programs."""
 
     def capabilities(self):
+        """Claim linear programs alone: no integers, no duals, no hot start."""
         return Capabilities(lp=True)
 
 
@@ -301,4 +315,4 @@ def test_every_clause_belongs_to_an_area_that_the_docstring_lists():
     table = sys.modules[BackendContract.__module__].__doc__.partition("the clause is about")[2]
     areas = {line.split()[0] for line in table.splitlines() if line.startswith("    ")}
     assert {getattr(BackendContract, name).area for name in CLAUSES} == areas
-    assert len(CLAUSES) >= 50
+    assert len(CLAUSES) >= 50  # The search for names has found the clauses.

@@ -1,8 +1,14 @@
 """Tests of tools/check_formula.py, the independent checker of formulas.
 
-It must prove every file that the workbench saves, and refuse a file in which anything is changed: a
-number of the proof, or a number or text of the pieces that are shown to a reader. A change is a
-function that changes a file's JSON object in place.
+It must prove every file that the workbench saves, and refuse a file in which anything is changed. A
+file has two parts, both in one JSON object:
+
+* the shown part (`CHECKER.SHOWN_ENTRIES`), which a reader sees: the pieces of the formula, each with
+  its interval of ε and its formula as a text;
+* the proof: the question, and the regions. A region is an interval of x = e^ε with the optimal bases
+  of the linear programs there.
+
+A change is a function that changes such a JSON object in place.
 """
 
 from __future__ import annotations
@@ -76,6 +82,7 @@ _SPEC.loader.exec_module(CHECKER)
 
 @cache
 def _make_saved_formula(*, is_delta_free: bool) -> Any:
+    """Compute the formula of `make_file` once, as a JSON object that nobody may change."""
     formula = wb.formula(
         COUNTS, loss="squared", epsilon="0.5..3", delta="0..1" if is_delta_free else "1/20"
     )
@@ -93,6 +100,7 @@ def run_checker(path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
+# Arguments of `workbench formula`, one or two for each family.
 COMMANDS = [
     "channel --answers 0..2 --max-shift 1 --loss absolute",
     "channel --answers 0..2 --max-shift 1 --loss absolute --directed --prior 1,2,3",
@@ -138,30 +146,37 @@ def test_a_formula_of_the_workbench_is_proven(
 
 
 def _change_numerator(data: Any) -> None:
+    """Add 1 to the first coefficient of the numerator of the first piece."""
     data["pieces"][0]["numerator"][0] += 1
 
 
 def _change_delta(data: Any) -> None:
+    """Claim the formula for δ up to 1/2."""
     data["delta"][1] = "1/2"
 
 
 def _change_loss(data: Any) -> None:
+    """Claim the formula of the squared loss for the absolute loss."""
     data["question"]["options"]["loss"] = "absolute"
 
 
 def _remove_region(data: Any) -> None:
+    """Remove the second region, so that its values of x are not covered."""
     del data["regions"][1]
 
 
 def _move_end(data: Any) -> None:
+    """Move the border between the first two regions to x = 5."""
     data["regions"][0]["high"] = data["regions"][1]["low"] = "5"
 
 
 def _change_basis(data: Any) -> None:
+    """Give the first region the bases of the second one."""
     data["regions"][0]["bases"] = data["regions"][1]["bases"]
 
 
 def _widen_region(data: Any) -> None:
+    """Claim the first region for all larger x, and remove all others."""
     data["regions"] = [{**data["regions"][0], "high": None}]
 
 
@@ -194,22 +209,27 @@ def test_a_change_of_the_proof_makes_a_file_false(
 
 
 def _claim_feasible(data: Any) -> None:
+    """Claim that the first region, which is infeasible, has a solution."""
     data["regions"][0]["feasible"] = True
 
 
 def _claim_infeasible(data: Any) -> None:
+    """Claim that the last region has no solution."""
     data["regions"][-1]["feasible"] = False
 
 
 def _change_outputs(data: Any) -> None:
+    """Move the last bin of the quantizer from 2 to 3."""
     data["question"]["options"]["bins"] = ["-2", "-0.5", "0.5", "3"]
 
 
 def _change_scale(data: Any) -> None:
+    """Claim the formula for inputs within 3/2 instead of 1."""
     data["question"]["options"]["c"] = "3/2"
 
 
 def _change_power(data: Any) -> None:
+    """Claim that x is e^(ε/2) instead of e^ε."""
     data["variable"] = "x = exp(epsilon/2)"
 
 
@@ -242,6 +262,7 @@ def _make_change(*path: Any) -> Callable[[Any], None]:
     *places, last, value = path
 
     def change(data: Any) -> None:
+        """Set the entry at the path to the value."""
         for place in places:
             data = data[place]
         data[last] = value
@@ -250,9 +271,11 @@ def _make_change(*path: Any) -> Callable[[Any], None]:
 
 
 def _repeat_piece(data: Any) -> None:
+    """Append the first piece a second time."""
     data["pieces"].append(data["pieces"][0])
 
 
+# Every change contradicts the proof, has another type, or adds or removes an entry.
 CHANGES_OF_SHOWN_PART: list[Callable[[Any], None]] = [
     _make_change("what", "best noise for everything, no loss"),
     _make_change("what", "best channel, squared loss\nother.json: proven: everything"),
@@ -344,7 +367,7 @@ def require_not_proven(data: Any, description: Any) -> None:
 
 
 def test_no_other_value_in_the_shown_part_is_proven() -> None:
-    """Every value of the part that is shown is replaced by every variant, and removed."""
+    """Every value of the shown part is replaced by every variant, and removed."""
     formula = wb.formula(
         wb.FiniteQuery("0..1", "0..2", neighbours="all"), loss="absolute", delta="0..1/2"
     )
@@ -362,7 +385,7 @@ def test_no_other_value_in_the_shown_part_is_proven() -> None:
         del get_value(changed_data, tuple(parent_path))[key]
         require_not_proven(changed_data, (path, "removed"))
         change_count += 1
-    assert change_count > 120
+    assert change_count > 120  # The loop has really visited the values.
 
 
 def test_a_shown_formula_may_be_written_in_another_form() -> None:
@@ -379,10 +402,13 @@ def test_the_formulas_of_the_example_differ() -> None:
     assert len(texts) > 4
 
 
-# In these texts, x = e^(ε/2).
+# q of x = e^(ε/q) in the texts below. A text may only have powers of x: e^ε is x², e^(ε/2) is x.
+EPSILON_STEPS = 2
+
+
 @pytest.mark.parametrize("text", ["e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"])
 def test_a_formula_text_is_parsed(text: str) -> None:
-    assert CHECKER.FormulaParser(text, 2).parse()
+    assert CHECKER.FormulaParser(text, EPSILON_STEPS).parse()
 
 
 @pytest.mark.parametrize(
@@ -404,10 +430,13 @@ def test_a_formula_text_is_parsed(text: str) -> None:
 )
 def test_a_malformed_formula_text_is_refused(text: str) -> None:
     with pytest.raises(CHECKER.Refused):
-        CHECKER.FormulaParser(text, 2).parse()
+        CHECKER.FormulaParser(text, EPSILON_STEPS).parse()
 
 
-KNOTS = {"family": "quantizer", "options": {"bins": ["-2", "2"], "knots": 10**9}}
+QUESTION_WITH_MANY_KNOTS = {
+    "family": "quantizer",
+    "options": {"bins": ["-2", "2"], "knots": 10**9},
+}
 # Changes that would make a program or a number huge, and a word of the reason for the refusal.
 HUGE_CHANGES: list[tuple[Callable[[Any], None], str]] = [
     (_make_change("question", "options", "answers", ["0", "1", "2", "1e300000000"]), "moderate"),
@@ -467,7 +496,7 @@ HUGE_CHANGES: list[tuple[Callable[[Any], None], str]] = [
         ),
         "4000",
     ),
-    (lambda data: data.update(delta=["0", "0"], question=KNOTS), "knots"),
+    (lambda data: data.update(delta=["0", "0"], question=QUESTION_WITH_MANY_KNOTS), "knots"),
 ]
 
 
@@ -482,21 +511,21 @@ def test_a_program_that_is_too_large_is_refused_before_it_is_built(
     assert refused.value.args[0] in ("unreadable", "too large")
 
 
-def _move_first_end(data: Any, difference: Fraction) -> None:
-    """Add a number to the lower end of the first region, which is about e^0.5."""
+def _move_lowest_end(data: Any, difference: Fraction) -> None:
+    """Add a number to the lower end of the first region, a rational x just below e^0.5."""
     region = data["regions"][0]
     region["low"] = str(Fraction(region["low"]) + difference)
 
 
 def test_a_region_may_begin_just_below_its_interval() -> None:
     data = make_file(is_delta_free=False)
-    _move_first_end(data, Fraction(-1, 10**18))
+    _move_lowest_end(data, Fraction(-1, 10**18))
     assert CHECKER.prove_statement(data)
 
 
 def test_a_region_that_begins_just_above_its_interval_is_refused() -> None:
     data = make_file(is_delta_free=False)
-    _move_first_end(data, Fraction(5, 10**16))
+    _move_lowest_end(data, Fraction(5, 10**16))
     with pytest.raises(CHECKER.Refused, match="left out"):
         CHECKER.prove_statement(data)
 

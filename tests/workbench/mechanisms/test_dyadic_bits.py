@@ -1,7 +1,13 @@
 """Test the mean number of bits of the dyadic quantized Laplace mechanism (DQL), and the smallest ℓ.
 
-The reference lengths are sums over all integers, and the lengths of real streams. ℓ is the ratio of
-the two guarantees. `find_least_ell` finds the smallest ℓ whose mean length is within a limit.
+DQL sends a number x as an integer M in an Elias code (gamma or delta). The database has the privacy
+ε. The decoder, who sees M, has the weaker guarantee ℓε with ℓ > 1. The mechanism is a mixture of
+levels T = 0, 1, 2, ... with the step sizes δ_T, and δ₀ grows with ℓ. The mean length is the mean
+number of bits of M. `find_least_ell` finds the smallest ℓ whose mean length is within a budget of
+bits, by a search over log2 δ₀. An octave is a factor of 2 in δ₀.
+
+The reference lengths are sums over all integers, and the lengths of real streams. Values that are
+"pinned" are values of the current program without another source.
 """
 
 from __future__ import annotations
@@ -34,14 +40,20 @@ from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, 
 FAR_POINT = DataLaw.point(20.0)
 
 
-def test_mean_lengths_have_the_pinned_values() -> None:
-    """The values at ε = 1 and ℓ = 2, for x = 1/2 and for uniform x, as computed once."""
-    law = compute_levels(2.0)
-    point = DataLaw.point(0.5)
-    assert mean_bits(1, law, "gamma", point) == pytest.approx(4.4598316722, abs=6e-11)
-    assert mean_bits(1, law, "delta", point) == pytest.approx(4.8191868149, abs=6e-11)
-    assert mean_bits(1, law, "gamma") == pytest.approx(4.5055363687, abs=6e-11)
-    assert mean_bits(1, law, "delta") == pytest.approx(4.8574344842, abs=6e-11)
+@pytest.mark.parametrize(
+    ("data", "code", "pinned_bits"),
+    [
+        (DataLaw.point(0.5), "gamma", 4.4598316722),
+        (DataLaw.point(0.5), "delta", 4.8191868149),
+        (UNIFORM_DATA, "gamma", 4.5055363687),
+        (UNIFORM_DATA, "delta", 4.8574344842),
+    ],
+)
+def test_mean_lengths_have_the_pinned_values(
+    data: DataLaw, code: elias.Code, pinned_bits: float
+) -> None:
+    bits = mean_bits(1.0, compute_levels(2.0), code, data)
+    assert bits == pytest.approx(pinned_bits, abs=6e-11)
 
 
 def compute_lengths(m: np.ndarray, code: str) -> np.ndarray:
@@ -88,7 +100,7 @@ def test_mean_is_the_sum_over_every_integer(
 @pytest.mark.parametrize("code", elias.CODES)
 def test_the_mean_is_the_mean_length_of_real_streams(code: elias.Code) -> None:
     mechanism = DyadicLaplace(epsilon=1.0, ell=1.5)
-    x = np.random.default_rng(1).uniform(-1, 1, 400_000)
+    x = np.random.default_rng(1).uniform(low=-1, high=1, size=400_000)
     m = mechanism.encode(x, SharedStream(bytes(16), bytes(16)), InsecureLocalStream(1))
     bits_per_number = 8 * len(elias.encode(m, code)) / x.size
     standard_error = compute_lengths(m, code).std() / math.sqrt(x.size)
@@ -103,6 +115,7 @@ def test_data_laws_agree_with_each_other(epsilon: float) -> None:
     law = compute_levels(1.4)
 
     def compute_bits(data: DataLaw) -> float:
+        """Compute the mean length of the gamma code for one law of x, in bits."""
         return mean_bits(epsilon, law, "gamma", data)
 
     uniform_bits = compute_bits(DataLaw.uniform(-1, 3))
@@ -134,6 +147,7 @@ def test_theorem_8_bounds_hold_and_are_in_order() -> None:
     for ell in (1.0001, 1.05, 1.3, 2.0, 7.0, 50.0, 1e4):
         law = compute_levels(ell)
         for epsilon, x in ((1.0, 0.0), (1.0, 0.5), (0.01, 3.0), (20.0, 1.0), (1.0, 1e6)):
+            # The mean size of a law is the mean of |x|, which is |x| for a point.
             exact_bits = mean_bits(epsilon, law, "delta", DataLaw.point(x))
             sharper_bound, printed_bound = theorem8_bounds(epsilon, law, abs(x))
             assert exact_bits <= sharper_bound <= printed_bound
@@ -141,6 +155,7 @@ def test_theorem_8_bounds_hold_and_are_in_order() -> None:
 
 def test_theorem_8_bounds_have_the_pinned_values() -> None:
     bounds = theorem8_bounds(epsilon=1.0, law=compute_levels(2.0), mean_size=0.5)
+    # The sharper bound and the printed bound: values of the current program, pinned.
     assert bounds == pytest.approx((8.344396234918424, 8.577392047750852))
 
 
@@ -156,20 +171,31 @@ def test_elias_delta_bound_bounds_every_length() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)]
 )
-def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
-    design = find_least_ell(epsilon, 5)
+def test_ell_for_five_bits_of_gamma_has_the_pinned_value(epsilon: float, ell: float) -> None:
+    design = find_least_ell(epsilon, bits=5)
     assert design.ell == pytest.approx(ell, abs=5e-9)
     assert design.decoder_epsilon == pytest.approx(ell * epsilon, abs=3e-8)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_mean_length_at_the_smallest_ell_uses_up_the_budget(epsilon: float) -> None:
+    design = find_least_ell(epsilon, bits=5)
     assert design.mean_bits <= 5
     assert design.mean_bits == pytest.approx(5, abs=1e-9)
-    assert mean_bits(epsilon, compute_levels(design.ell * (1 - 1e-9)), "gamma") > 5
+    slightly_smaller_ell = design.ell * (1 - 1e-9)
+    assert mean_bits(epsilon, compute_levels(slightly_smaller_ell), "gamma") > 5
 
 
-def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
-    inside, outside = find_least_ell(epsilon=10.473, bits=5), find_least_ell(epsilon=10.474, bits=5)
-    assert inside.mean_bits <= 5
-    assert outside.ell is outside.decoder_epsilon is outside.mean_bits is None
-    assert 5 < outside.least_bits < 5.001
+def test_five_bits_are_within_reach_at_epsilon_10_473() -> None:
+    assert find_least_ell(epsilon=10.473, bits=5).mean_bits <= 5
+
+
+def test_five_bits_are_out_of_reach_at_epsilon_10_474() -> None:
+    design = find_least_ell(epsilon=10.474, bits=5)
+    assert design.ell is None
+    assert design.decoder_epsilon is None
+    assert design.mean_bits is None
+    assert 5 < design.least_bits < 5.001
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +210,13 @@ def far_lengths() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("bits", [12.0, 10.6, 9.05, 8.6, 8.415, 8.2])
-def test_smallest_ell_where_the_length_is_not_monotone(
+def test_no_smaller_ell_of_a_fine_grid_fits_a_length_that_is_not_monotone(
     bits: float, far_lengths: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """For x = 20 the length has local minima in ℓ; no smaller ℓ on a fine grid meets the budget."""
+    """For x = 20 the length has local minima in ℓ. The budgets lie above, between and below them."""
     delta0, lengths = far_lengths
-    assert (np.diff(lengths) > 0.001).any()
+    is_monotone = (np.diff(lengths) <= 0.001).all()
+    assert not is_monotone
     design = find_least_ell(1.0, bits, "gamma", FAR_POINT)
     assert (design.ell is not None) == (lengths.min() <= bits)
     if design.delta0 is None:
@@ -202,18 +229,22 @@ def test_smallest_ell_where_the_length_is_not_monotone(
 
 @pytest.mark.parametrize("centre", [1 / 256, 0.3, 1 - 1 / 200])
 def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
-    """An artificial length function of log2 δ₀ has a narrow dip to 4.9995 at `centre`."""
+    """The scan has 64 points per octave, and the budget of 5 bits is met at the dip alone."""
 
     class DippingLength(search._LengthFunction):
+        """An artificial mean length with a narrow dip to 4.9995 bits at `centre`."""
+
         def __init__(self) -> None:
             self.least_bits = math.inf
 
         def compute_at(self, log_delta: np.ndarray) -> np.ndarray:
+            """Compute the artificial length in bits at many log2 δ₀ (n,). Shape (n,)."""
             distances = np.abs(log_delta - centre)
             dip = 4.9995 + 0.01 * distances + np.minimum(15 * distances, 0.1)
             return np.where(log_delta < -2, 20.0, dip)
 
     crossing = search._find_first_crossing(DippingLength(), 5.0)
+    # The length is below 5 within 0.0005 / 15.01 < 1e-4 of the centre.
     assert crossing == pytest.approx(centre, abs=1e-4)
     assert DippingLength()(crossing) <= 5.0
 
@@ -233,24 +264,26 @@ def test_lengths_are_equal_at_a_large_delta0_and_its_double(delta0: float) -> No
 def test_skipped_points_do_not_change_the_least_ell(
     epsilon: float, bits: float, code: elias.Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = find_least_ell(epsilon, bits, code)
+    quick_design = find_least_ell(epsilon, bits, code)
     # No length is infinitely far above the budget, so nothing is skipped.
     monkeypatch.setattr(search, "_RISE_SAFETY", math.inf)
-    assert find_least_ell(epsilon, bits, code).ell == quick.ell
+    assert find_least_ell(epsilon, bits, code).ell == quick_design.ell
 
 
 def test_the_search_computes_few_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
-    compute_lengths = search._compute_lengths.__wrapped__
+    compute_without_cache = search._compute_lengths.__wrapped__
 
     def count_lengths(*arguments: object) -> object:
-        lengths = compute_lengths(*arguments)
+        """Compute lengths without the cache, and note how many."""
+        lengths = compute_without_cache(*arguments)
         counts.append(lengths.size)
         return lengths
 
     monkeypatch.setattr(search, "_compute_lengths", count_lengths)
     find_least_ell(epsilon=1.02, bits=5)
-    # All points of the octaves and of three octaves of the scan are 59 + 3 * 64.
+    # Without skipping, the search would compute one length for each of 59 octaves, and 64 lengths
+    # for each of the 3 octaves that it scans: 59 + 3 * 64 = 251.
     assert sum(counts) < 150
 
 
@@ -258,17 +291,21 @@ def test_one_bit_is_out_of_reach() -> None:
     assert find_least_ell(epsilon=1.0, bits=1.0).ell is None
 
 
-def test_ell_for_many_bits_is_nearly_1() -> None:
+def test_ell_for_90_bits_is_nearly_1() -> None:
     design = find_least_ell(epsilon=1.0, bits=90)
     assert 1 < design.ell < 1 + 1e-12
     assert design.mean_bits <= 90
+
+
+def test_ell_for_500_bits_is_the_smallest_of_the_search() -> None:
+    """The search begins where ℓ - 1 is about 2^-51."""
     assert find_least_ell(epsilon=1.0, bits=500).ell <= 1 + 2.0**-50
 
 
-def test_ell_for_five_bits_of_delta() -> None:
-    assert find_least_ell(epsilon=1.0, bits=5, code="delta").ell == pytest.approx(
-        1.90494955, abs=1e-8
-    )
+def test_ell_for_five_bits_of_delta_has_the_pinned_value() -> None:
+    design = find_least_ell(epsilon=1.0, bits=5, code="delta")
+    # The value of the current program, pinned.
+    assert design.ell == pytest.approx(1.90494955, abs=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -301,20 +338,28 @@ def test_invalid_budgets_codes_and_data_are_refused(call: object, message: str) 
         call()
 
 
-def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
-    """For ε = 10.4735 an octave of very large ℓ dips below 5 bits, for ε = 10.4736 it does not."""
-    octave = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
+def compute_lengths_at(epsilon: float, delta0: np.ndarray) -> np.ndarray:
+    """Compute the mean length of the gamma code for uniform x at many δ₀ (n,), in bits. Shape (n,).
 
-    def compute_lengths_at(epsilon: float, delta0: np.ndarray) -> np.ndarray:
-        batches = [
-            mean_bits_at(epsilon, *compute_levels_at(batch), "gamma", UNIFORM_DATA)
-            for batch in np.array_split(delta0, 41)
-        ]
-        return np.concatenate(batches)
+    The batches of about 25 points save memory.
+    """
+    lengths = []
+    for batch in np.array_split(delta0, 41):
+        lengths.append(mean_bits_at(epsilon, *compute_levels_at(batch), "gamma", UNIFORM_DATA))
+    return np.concatenate(lengths)
 
-    lowest = compute_lengths_at(10.4735, octave).argmin()
-    fine_grid = np.linspace(octave[lowest - 1], octave[lowest + 1], 41)
+
+# Lengths repeat in each octave above δ₀ = 80, so this octave shows the lengths of all larger ℓ.
+LAST_OCTAVE = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
+
+
+def test_a_dip_below_five_bits_in_the_last_octave_is_found_at_epsilon_10_4735() -> None:
+    lowest = compute_lengths_at(10.4735, LAST_OCTAVE).argmin()
+    fine_grid = np.linspace(LAST_OCTAVE[lowest - 1], LAST_OCTAVE[lowest + 1], num=41)
     assert compute_lengths_at(10.4735, fine_grid).min() < 5 - 1e-7
     assert find_least_ell(epsilon=10.4735, bits=5).ell is not None
-    assert compute_lengths_at(10.4736, octave).min() > 5
+
+
+def test_no_ell_is_found_if_the_last_octave_is_above_five_bits_at_epsilon_10_4736() -> None:
+    assert compute_lengths_at(10.4736, LAST_OCTAVE).min() > 5
     assert find_least_ell(epsilon=10.4736, bits=5).ell is None
