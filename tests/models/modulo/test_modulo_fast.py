@@ -1,7 +1,12 @@
 """Tests of the branch and bound for PDP noise (method fast).
 
-Its results are compared with the mixed-integer program of the paper (the literal MILP) and with
-closed forms. A search that is stopped must leave a valid bound.
+Its results are compared with the mixed-integer program of Kadam et al. 2024 (the literal MILP) and
+with closed forms. A search that is stopped must leave a valid bound.
+
+f(η) is the mass of the noise value η. A pair is a noise value η and a difference μ of answers (a
+shift). It is broken if f(η) > e^ε f(η + μ), else kept. PDP limits the mass of the broken pairs of
+each shift by δ. A violation pattern says of each pair whether it is broken, kept or free; the
+branch and bound splits patterns.
 """
 
 from __future__ import annotations
@@ -28,13 +33,22 @@ from workbench.solvers.solution import PointStatus, Termination
 
 BD3 = ((1,), (2,), (3,))  # One-sided neighbours at distance up to 3.
 SYMMETRIC = (*BD3, (8,), (7,), (6,))  # BD3 in both directions, modulo 9.
-GRID = ((0, 1), (1, 0))
+GRID = ((0, 1), (1, 0))  # One-sided neighbours in a product of two groups.
 
 
 def solve_fast(
     model: ModuloModel, epsilon: list[float], delta=None, max_loss=None, solver="highs", **options
 ):
-    """Solve a model with a FastSession; options are those of `Options`."""
+    """Solve a model with a FastSession.
+
+    Args:
+        model: the model of noise under PDP.
+        epsilon: ε of each group of shifts.
+        delta: δ; None if the model minimises it.
+        max_loss: the largest loss; None if the model minimises the loss.
+        solver: label of the backend.
+        options: those of `Options`, such as time_limit.
+    """
     with FastSession(model, get_backend(solver), Options(**options)) as session:
         return session.solve(model.values(epsilon, delta, max_loss))
 
@@ -46,7 +60,10 @@ def make_problem(sizes, shifts, epsilon: float, loss: str = "error-rate", **fiel
 
 
 def pdp_delta(sizes, shifts, epsilons, f) -> float:
-    """Return the smallest PDP delta of a PMF: the mass of broken pairs of the worst shift."""
+    """Return the smallest PDP delta of a PMF: the mass of broken pairs of the worst shift.
+
+    `epsilons` has one ε for each shift. A ratio that exceeds e^ε by rounding counts as kept.
+    """
     return max(
         f[f > np.exp(epsilon) * f[shift_positions(sizes, mu)] + 1e-11].sum()
         for mu, epsilon in zip(shifts, epsilons, strict=True)
@@ -74,20 +91,29 @@ def pdp_delta(sizes, shifts, epsilons, f) -> float:
 )
 def test_the_optimum_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
-    literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
     solution = solve_fast(model, epsilon=[epsilon], delta=delta)
-    assert solution.is_optimal
-    assert solution.objective == pytest.approx(
-        literal.objective, abs=1e-8 * max(1, literal.objective)
-    )
-    assert solution.bound <= solution.objective
-    assert solution.gap <= 1e-9
+    require_proven_optimum_of_milp(solution, model, epsilon, delta)
     # The violations are those of the literal MILP, in its own variables.
     assert solution.residuals.max_violation <= 1e-9
-    assert pdp_delta(sizes, shifts, [epsilon] * len(shifts), solution["f"]) <= delta + 1e-9
-    assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {
-        block.name for block in solution.program.variables
-    }
+
+
+def require_proven_optimum_of_milp(solution, model: ModuloModel, epsilon: float, delta: float):
+    """Require a proven optimum that is private and equals the optimum of the literal MILP."""
+    literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
+    tolerance = 1e-8 * max(1, literal.objective)
+    assert solution.is_optimal
+    assert solution.objective == pytest.approx(literal.objective, abs=tolerance)
+    assert solution.bound <= solution.objective
+    assert solution.gap <= 1e-9
+    epsilons = [epsilon] * len(model.shifts)
+    assert pdp_delta(model.sizes, model.shifts, epsilons, solution["f"]) <= delta + 1e-9
+
+
+def test_a_solution_has_the_variables_of_the_literal_milp():
+    model = ModuloModel((4, 3), GRID, PDP, loss_vector("error-rate", (4, 3)))
+    solution = solve_fast(model, epsilon=[0.5], delta=0.1)
+    names = {block.name for block in solution.program.variables}
+    assert {"f", "u_0_1", "u_1_0"} <= names
 
 
 @pytest.mark.parametrize(
@@ -100,11 +126,15 @@ def test_the_optimum_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta
     ],
 )
 def test_splits_at_elements_keep_the_optimum(monkeypatch, sizes, shifts, loss, epsilon, delta):
-    """An element of mass above 2 delta is light in one child; in the other all its pairs are kept."""
+    """An element of mass above 2 delta is light in one child; in the other all its pairs are kept.
+
+    An element is a noise value. It is light if its mass is at most δ, so its pairs may be broken.
+    """
     split_masses = []
     original = PatternSearch.split_node
 
     def check_split(self, node, pair):
+        """Split a node as the search does, and check the children of a split at an element."""
         children, is_single_pair = original(self, node, pair)
         element = self.relaxation.source[pair]
         if not is_single_pair:
@@ -119,15 +149,9 @@ def test_splits_at_elements_keep_the_optimum(monkeypatch, sizes, shifts, loss, e
     monkeypatch.setattr(PatternSearch, "split_node", check_split)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     solution = solve_fast(model, epsilon=[epsilon], delta=delta)
-    assert split_masses
+    assert split_masses  # There was a split at an element.
     assert min(split_masses) > delta
-    literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
-    assert solution.is_optimal
-    assert solution.objective == pytest.approx(
-        literal.objective, abs=1e-8 * max(1, literal.objective)
-    )
-    assert solution.gap <= 1e-9
-    assert pdp_delta(sizes, shifts, [epsilon] * len(shifts), solution["f"]) <= delta + 1e-9
+    require_proven_optimum_of_milp(solution, model, epsilon, delta)
 
 
 @pytest.mark.parametrize(
@@ -154,15 +178,15 @@ def test_extreme_requests_are_proven(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     solution = solve_fast(model, epsilon=[epsilon], delta=delta)
     assert solution.is_optimal
-    assert solution.notes[0].startswith("proven over violation patterns")
-    assert len(solution.notes) == 1  # No note says that a status was not checked.
+    # A second note would say that a status was not checked.
+    (note,) = solution.notes
+    assert note.startswith("proven over violation patterns")
     assert solution.bound <= solution.objective
     assert solution.gap <= 1e-9
     assert solution.residuals.max_violation <= 1e-6
     reference = solve(model.program, model.values([epsilon], delta), "scip")
-    assert solution.objective == pytest.approx(
-        reference.objective, abs=1e-8 * max(1, reference.objective)
-    )
+    tolerance = 1e-8 * max(1, reference.objective)
+    assert solution.objective == pytest.approx(reference.objective, abs=tolerance)
 
 
 def test_two_budgets_of_very_different_size():
@@ -188,6 +212,7 @@ def test_a_solver_that_fails_on_nodes_leads_to_the_milp_in_one_piece(
     original = Session.solve
 
     def fail_with_kept_pairs(self, values=None, **options):
+        """Solve, but return a numerical error if the upper bound ("room") of an excess is 0."""
         answer = original(self, values, **options)
         if values and "room" in values and (np.asarray(values["room"]) == 0).any():
             return replace(
@@ -235,15 +260,9 @@ def test_user_defined_constraints(constraints):
     literal = solve(model.program, model.values([1.0], 0.15))
     solution = solve_fast(model, epsilon=[1.0], delta=0.15)
     assert solution.objective == pytest.approx(literal.objective, abs=1e-8)
-    free = solve_fast(
-        ModuloModel(
-            sizes=(7,), shifts=((1,), (2,)), requires=PDP, loss=loss_vector("error-rate", (7,))
-        ),
-        epsilon=[1.0],
-        delta=0.15,
-    )
+    unconstrained = solve_fast(replace(model, constraints=None), epsilon=[1.0], delta=0.15)
     # The constraint changes the optimum, so it was applied.
-    assert free.objective < solution.objective - 1e-4
+    assert unconstrained.objective < solution.objective - 1e-4
 
 
 def test_infeasible_constraints_are_reported():
@@ -386,24 +405,36 @@ def test_the_relaxed_milp_implies_the_program_of_dp():
     assert relaxed.objective >= solve(dp.program, dp.values([1.0], 0.1)).objective - 1e-9
 
 
-def test_limits_of_nodes_time_and_gap_leave_a_valid_bound():
-    sizes = (25,)
-    shifts = ((1,), (2,), (3,), (4,))
-    model = ModuloModel(sizes, shifts, PDP, loss_vector("squared", sizes))
-    optimum = solve_fast(model, epsilon=[0.5], delta=0.1).objective
-    for nodes in (1, 5, 20):
-        stopped = solve_fast(model, epsilon=[0.5], delta=0.1, node_limit=nodes)
-        assert stopped.termination is Termination.NODE_LIMIT
-        assert stopped.bound <= optimum + 1e-9
-        assert stopped.objective >= optimum - 1e-9
-        assert pdp_delta(sizes, shifts, [0.5] * 4, stopped["f"]) <= 0.1 + 1e-9
-    timed_out = solve_fast(model, epsilon=[0.5], delta=0.1, time_limit=1e-9)
+# A model whose search takes more than 20 nodes.
+LONG_MODEL = ModuloModel((25,), ((1,), (2,), (3,), (4,)), PDP, loss_vector("squared", (25,)))
+
+
+@pytest.fixture(scope="module")
+def long_optimum() -> float:
+    """Return the smallest loss of LONG_MODEL at ε = 0.5 and δ = 0.1."""
+    return solve_fast(LONG_MODEL, epsilon=[0.5], delta=0.1).objective
+
+
+@pytest.mark.parametrize("node_limit", [1, 5, 20])
+def test_a_node_limit_leaves_private_noise_and_a_valid_bound(node_limit, long_optimum):
+    stopped = solve_fast(LONG_MODEL, epsilon=[0.5], delta=0.1, node_limit=node_limit)
+    assert stopped.termination is Termination.NODE_LIMIT
+    assert stopped.bound <= long_optimum + 1e-9
+    assert stopped.objective >= long_optimum - 1e-9
+    assert pdp_delta((25,), LONG_MODEL.shifts, [0.5] * 4, stopped["f"]) <= 0.1 + 1e-9
+
+
+def test_a_time_limit_before_the_first_node_leaves_no_bound():
+    timed_out = solve_fast(LONG_MODEL, epsilon=[0.5], delta=0.1, time_limit=1e-9)
     assert timed_out.termination is Termination.TIME_LIMIT
     assert timed_out.bound is None
-    loose = solve_fast(model, epsilon=[0.5], delta=0.1, gap=0.05)
-    assert loose.bound <= optimum + 1e-9 <= loose.objective + 2e-9
-    assert loose.gap <= 0.05
-    assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
+
+
+def test_a_gap_limit_leaves_a_bound_within_the_gap(long_optimum):
+    solution = solve_fast(LONG_MODEL, epsilon=[0.5], delta=0.1, gap=0.05)
+    assert solution.bound <= long_optimum + 1e-9 <= solution.objective + 2e-9
+    assert solution.gap <= 0.05
+    assert solution.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
 
 
 @pytest.mark.parametrize(
@@ -428,6 +459,7 @@ def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
     calls = itertools.count(1)
 
     def interrupt_after_12_solves(self, *args, **options):
+        """Solve, and press Ctrl-C in the 13th solve."""
         if next(calls) > 12:
             raise KeyboardInterrupt
         return original(self, *args, **options)
@@ -466,6 +498,7 @@ def test_without_points_and_a_tight_bound_no_proof_is_claimed(monkeypatch: pytes
     original = Session.solve
 
     def remove_point(self, *args, **options):
+        """Solve, and return the solution without its point."""
         return replace(original(self, *args, **options), point=PointStatus.NONE, x=None)
 
     monkeypatch.setattr(Session, "solve", remove_point)

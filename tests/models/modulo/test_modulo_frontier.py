@@ -1,5 +1,8 @@
 """Test the smallest loss of PDP noise for all δ against closed forms and designs at single δ.
 
+A frontier is a list of pieces. A piece is an interval of δ with the loss and a lower bound at both
+ends; between the ends the loss is linear. The error rate is 1 - f(0) for the PMF f of the noise.
+
 The fixture `over_patterns` forces the search over patterns. Without it the default method answers:
 level functions for the error rate, otherwise the search. Level functions have more tests in
 test_modulo_levels.py.
@@ -51,21 +54,27 @@ def loss_at(pieces, delta):
 )
 def test_frontier_equals_designs_at_random_deltas(sizes, shifts, epsilon, loss):
     pieces = compute_delta_frontier(sizes, shifts, epsilon, loss)
-    assert all(piece.is_proven for piece in pieces)
-    assert pieces[0].delta_low == 0.0
-    assert pieces[-1].delta_high == 1.0
-    for before, after in itertools.pairwise(pieces):
-        assert before.delta_high == after.delta_low
-        assert after.value_low <= before.value_high + 1e-9
-        assert after.value_high <= after.value_low + 1e-9
+    require_proven_and_falling(pieces)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     rng = np.random.default_rng(5)
     with FastSession(model, get_backend("highs")) as session:
-        for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
+        large_deltas = rng.uniform(low=0, high=1, size=4)
+        small_deltas = 10 ** rng.uniform(low=-4, high=-0.5, size=6)
+        for delta in (*large_deltas, *small_deltas):
             answer = session.solve(model.values([epsilon], float(delta)))
-            assert loss_at(pieces, delta) == pytest.approx(
-                answer.objective, abs=1e-8 * max(1, answer.objective)
-            )
+            tolerance = 1e-8 * max(1, answer.objective)
+            assert loss_at(pieces, delta) == pytest.approx(answer.objective, abs=tolerance)
+
+
+def require_proven_and_falling(pieces):
+    """Require proven pieces that cover [0, 1], and a loss that never rises with δ."""
+    assert all(piece.is_proven for piece in pieces)
+    assert pieces[0].delta_low == 0.0
+    assert pieces[-1].delta_high == 1.0
+    for previous, piece in itertools.pairwise(pieces):
+        assert previous.delta_high == piece.delta_low
+        assert piece.value_low <= previous.value_high + 1e-9
+        assert piece.value_high <= piece.value_low + 1e-9
 
 
 @pytest.mark.usefixtures("over_patterns")
@@ -77,9 +86,8 @@ def test_one_difference_has_the_breakpoints_of_theorem_2():
     breakpoints = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert breakpoints == pytest.approx(expected, abs=1e-8)
     for delta in np.linspace(0, 1, 41):
-        assert loss_at(pieces, delta) == pytest.approx(
-            single_distance_law(sizes=(9,), shift=(1,), epsilon=0.7, delta=delta).value, abs=1e-9
-        )
+        law = single_distance_law(sizes=(9,), shift=(1,), epsilon=0.7, delta=delta)
+        assert loss_at(pieces, delta) == pytest.approx(law.value, abs=1e-9)
 
 
 @pytest.mark.usefixtures("over_patterns")
@@ -122,7 +130,7 @@ def test_all_pieces_are_proven_and_equal_the_closed_form(case):
     sizes, shifts, epsilon = case
     pieces = compute_delta_frontier(sizes, shifts, epsilon)
     assert all(piece.is_proven for piece in pieces)
-    for delta in np.random.default_rng(1).uniform(0, 1, 5):
+    for delta in np.random.default_rng(1).uniform(low=0, high=1, size=5):
         is_directed = len(shifts) == 1
         form = error_rate_bounds(
             sizes, shifts, is_directed, epsilon, delta=float(delta), requires=PDP
@@ -180,6 +188,7 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
     original = modulo_frontier.PatternSearch.run
 
     def run_interrupted(search, cutoff):
+        """Search, and report that Ctrl-C has ended the search."""
         outcome = original(search, cutoff)
         outcome.termination = Termination.INTERRUPTED
         return outcome

@@ -1,7 +1,11 @@
 """Tests of the optimal PDP noise at one δ, as found by the search over level functions.
 
-It is compared with the mixed-integer program of the paper (the literal MILP) and with the search
-over patterns. A search that is stopped must claim no proof.
+It is compared with the mixed-integer program of Kadam et al. 2024 (the literal MILP) and with the
+search over patterns. A search that is stopped must claim no proof.
+
+The error rate is 1 - f(0) for the PMF f of the noise. A pair is a noise value η and a difference μ
+of answers (a shift); it is broken if f(η) > e^ε f(η + μ). A pattern lists the broken pairs. A level
+function has the optimal masses for one choice of them (`workbench.models.modulo.level_noise`).
 """
 
 from __future__ import annotations
@@ -29,9 +33,9 @@ from workbench.models.modulo.patterns import NoiseProblem
 from workbench.models.modulo.program import ModuloModel, loss_vector
 from workbench.solvers.backend import Options, get_backend, solve
 
-BD3 = ((1,), (2,), (3,))
-GRID = ((0, 1), (1, 0), (1, 1))
-SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))
+BD3 = ((1,), (2,), (3,))  # One-sided neighbours at distance up to 3.
+GRID = ((0, 1), (1, 0), (1, 1))  # One-sided neighbours in a product of two groups.
+SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))  # BD3 in both directions, modulo 25.
 
 
 def error_rate_problem(sizes, shifts, epsilon: float, delta: float) -> NoiseProblem:
@@ -75,6 +79,7 @@ def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
     ],
 )
 def test_optimum_equals_the_literal_milp(monkeypatch, sizes, shifts):
+    # Groups of at most this size would be left to the search over patterns.
     monkeypatch.setattr(modulo_level_frontier, "MAX_PATTERN_ELEMENTS", 0)
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
     for epsilon, delta in ((0.3, 0.12), (0.5, 0.2), (1.5, 0.1212), (1.5, 0.02), (4.0, 0.6)):
@@ -109,6 +114,7 @@ def test_optimum_equals_the_search_over_patterns(monkeypatch, sizes, shifts, eps
         by_levels = session.solve(model.values([epsilon], delta))
         monkeypatch.setattr(modulo_fast, "is_searchable", lambda noise: False)
         by_patterns = session.solve(model.values([epsilon], delta))
+    # The two solutions really come from different methods.
     assert by_levels.notes[0].startswith("proven over level functions")
     assert by_patterns.notes[0].startswith("proven over violation patterns")
     assert (by_levels.solver, by_patterns.solver) == ("level functions", "highs")
@@ -151,6 +157,7 @@ def test_a_level_function_whose_pmf_misses_its_value_proves_nothing(monkeypatch)
     original = modulo_level_frontier._OptimumSearch.rebuild_levels
 
     def forget_the_last_level(self, trace, dropped_mask):
+        """Rebuild the level function, but give no mass to the elements of its largest level."""
         level = original(self, trace, dropped_mask)
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
@@ -163,19 +170,37 @@ def test_a_level_function_whose_pmf_misses_its_value_proves_nothing(monkeypatch)
     check_pmf(noise, answer)
 
 
+SEARCHABLE_NOISE = error_rate_problem(sizes=(25,), shifts=BD3, epsilon=1.0, delta=0.1)
+
+
 def test_error_rates_at_one_epsilon_on_medium_groups_are_searchable():
-    searchable = error_rate_problem(sizes=(25,), shifts=BD3, epsilon=1.0, delta=0.1)
-    assert is_searchable(searchable)
-    # Small groups are left to the patterns, so that level functions can judge the result.
-    assert not is_searchable(error_rate_problem(sizes=(24,), shifts=BD3, epsilon=1.0, delta=0.1))
-    assert not is_searchable(
-        error_rate_problem(sizes=(100_001,), shifts=BD3, epsilon=1.0, delta=0.1)
-    )
-    assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1e-3, delta=0.1))
-    assert not is_searchable(error_rate_problem((25,), BD3, epsilon=1.0, delta=1.0))
-    assert not is_searchable(replace(searchable, exp_epsilon=np.exp([1.0, 1.0, 2.0])))
-    assert not is_searchable(replace(searchable, loss=loss_vector("squared", (25,))))
-    assert not is_searchable(replace(searchable, delta=None, max_loss=0.5))
+    assert is_searchable(SEARCHABLE_NOISE)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        # Small groups are left to the patterns, so that level functions can judge the result.
+        error_rate_problem(sizes=(24,), shifts=BD3, epsilon=1.0, delta=0.1),
+        error_rate_problem(sizes=(100_001,), shifts=BD3, epsilon=1.0, delta=0.1),
+        error_rate_problem(sizes=(25,), shifts=BD3, epsilon=1e-3, delta=0.1),
+        error_rate_problem(sizes=(25,), shifts=BD3, epsilon=1.0, delta=1.0),
+        replace(SEARCHABLE_NOISE, exp_epsilon=np.exp([1.0, 1.0, 2.0])),
+        replace(SEARCHABLE_NOISE, loss=loss_vector("squared", (25,))),
+        replace(SEARCHABLE_NOISE, delta=None, max_loss=0.5),
+    ],
+    ids=[
+        "small group",
+        "huge group",
+        "small epsilon",
+        "delta of 1",
+        "several epsilons",
+        "other loss",
+        "minimal delta",
+    ],
+)
+def test_other_noise_is_not_searchable_over_level_functions(noise):
+    assert not is_searchable(noise)
 
 
 def test_a_small_gap_or_a_node_limit_uses_patterns():
@@ -199,6 +224,7 @@ def test_patterns_get_most_of_the_time_limit(monkeypatch):
     calls = []
 
     def record_limits(noise, w, best_known, deadline, max_decisions):
+        """Record the limits of a search over level functions, and stop it at once."""
         calls.append((deadline.seconds, max_decisions))
         return search_level_optimum(noise, w, best_known, deadline, max_decisions=0)
 
@@ -223,10 +249,12 @@ def test_an_absolute_proof_is_reported_if_the_error_rate_is_tiny(epsilon, delta)
         loss="error-rate",
     )
     assert 0 <= design.bound <= design.objective
-    assert design.gap <= 2e-6 or any(
-        "Proven in absolute terms" in sentence for sentence in design.words
-    )
-    large_error_design = wb.design(
+    has_absolute_proof = any("Proven in absolute terms" in sentence for sentence in design.words)
+    assert design.gap <= 2e-6 or has_absolute_proof
+
+
+def test_no_absolute_proof_is_reported_if_the_error_rate_is_large():
+    design = wb.design(
         wb.ModuloNoise(n=30, max_shift=3), epsilon=1, delta="0.1", notion="pdp", loss="error-rate"
     )
-    assert not any("Proven in absolute terms" in sentence for sentence in large_error_design.words)
+    assert not any("Proven in absolute terms" in sentence for sentence in design.words)

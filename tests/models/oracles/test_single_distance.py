@@ -1,6 +1,9 @@
 """Tests of the optimal PDP noise for a single difference (Theorem 2 of Kadam et al. 2024).
 
-Numbers such as (19a) are equations of the paper.
+The noise is modulo `size` = n + 1, and the answers differ by μ, the shift. The hops of a noise
+value are the number of steps by μ from 0 to it. As δ grows, the error rate is in turn constant and
+linear; the ends of these sections are breakpoints. Numbers such as (19a) are equations of the
+paper.
 """
 
 import math
@@ -34,9 +37,11 @@ def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
     a = math.exp(-epsilon)
 
     def lower(k: int) -> float:
+        """Return the smallest δ of the k-th constant section."""
         return 0.0 if k == 0 else a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1))
 
     def upper(k: int) -> float:
+        """Return the largest δ of the k-th constant section."""
         return 1.0 if k == n else a ** (n - k - 1) * (1 - a) / (1 - a ** (n - k + 1))
 
     hops = np.arange(n + 1)
@@ -66,31 +71,39 @@ def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
         np.testing.assert_allclose(masses, printed_theorem_2(cycle - 1, epsilon, delta), atol=1e-12)
 
 
-def test_the_error_rate_bends_at_the_breakpoints_19a_to_19c():
-    inner = [float(end(Fraction(math.exp(0.75)))) for end, _ in theorem2(8)]
-    lower = [0.0, *inner[1::2]]
-    upper = [*inner[::2], 1.0]
+def list_breakpoints(exp_epsilon: Fraction) -> tuple[list[float], list[float]]:
+    """Return the smallest and the largest δ of the constant sections k = 0..7, for n = 7."""
+    inner_ends = [float(end(exp_epsilon)) for end, _ in theorem2(8)]
+    return [0.0, *inner_ends[1::2]], [*inner_ends[::2], 1.0]
+
+
+def test_the_breakpoints_of_the_formula_are_those_of_19a_to_19c():
+    lower, upper = list_breakpoints(Fraction(math.exp(0.75)))
     a = math.exp(-0.75)
     n = 7
-    assert lower[0] == 0.0
-    assert upper[-1] == 1.0
     for k in range(1, 8):
-        assert lower[k] == pytest.approx(a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1)), rel=1e-12)
-        assert upper[k - 1] == pytest.approx(
-            a ** (n - k) * (1 - a) / (1 - a ** (n - k + 2)), rel=1e-12
-        )
+        printed_lower = a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1))
+        printed_upper = a ** (n - k) * (1 - a) / (1 - a ** (n - k + 2))
+        assert lower[k] == pytest.approx(printed_lower, rel=1e-12)
+        assert upper[k - 1] == pytest.approx(printed_upper, rel=1e-12)
 
-        def error(delta: float) -> float:
-            return single_distance_law(sizes=(8,), shift=(3,), epsilon=0.75, delta=delta).value
 
-        # The error rate is constant from lower[k] to upper[k] and linear between these intervals.
+def test_the_error_rate_is_constant_and_falls_in_turn_between_the_breakpoints():
+    lower, upper = list_breakpoints(Fraction(math.exp(0.75)))
+
+    def compute_error_rate(delta: float) -> float:
+        """Compute the smallest error rate at δ, for n = 7 and μ = 3."""
+        return single_distance_law(sizes=(8,), shift=(3,), epsilon=0.75, delta=delta).value
+
+    for k in range(1, 8):
+        flat_error_rate = compute_error_rate(lower[k])
         flat_middle = (lower[k] + upper[k]) / 2
+        assert compute_error_rate(flat_middle) == pytest.approx(flat_error_rate, rel=1e-12)
         slope_middle = (upper[k - 1] + lower[k]) / 2
-        assert error(flat_middle) == pytest.approx(error(lower[k]), rel=1e-12)
-        assert error(upper[k - 1]) > error(slope_middle) > error(lower[k])
-        assert error(slope_middle) == pytest.approx(
-            (error(upper[k - 1]) + error(lower[k])) / 2, rel=1e-12
-        )
+        slope_error_rate = compute_error_rate(slope_middle)
+        assert compute_error_rate(upper[k - 1]) > slope_error_rate > flat_error_rate
+        mean_of_ends = (compute_error_rate(upper[k - 1]) + flat_error_rate) / 2
+        assert slope_error_rate == pytest.approx(mean_of_ends, rel=1e-12)
 
 
 @given(st.integers(2, 30), st.floats(0.05, 3.0), st.floats(0.0, 0.99))

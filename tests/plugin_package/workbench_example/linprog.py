@@ -30,9 +30,11 @@ class Linprog(Backend):
     supported_options = frozenset({"threads"})
 
     def capabilities(self):
+        """Claim linear programs with their dual values."""
         return Capabilities(lp=True, duals=True)
 
     def _open(self, program, options):
+        """Open a session, or refuse options that linprog does not have."""
         session = _Session(self, program, options)
         if options.threads not in (None, 1):
             raise UnsupportedOption(
@@ -47,9 +49,15 @@ class _Session(Session):
     """A session that passes the numbers to linprog at each solve."""
 
     def _build(self, data):
+        """Keep the numbers of the program, because linprog has no object that could keep them."""
         self._data = data
 
     def _run(self, start, basis):
+        """Solve the program. Every row is passed as up to two rows of the form a x <= b.
+
+        SciPy's marginals are the slopes of the optimum in b. The dual value of a row is its slope
+        in both of its sides.
+        """
         data = self._data
         rows = scipy.sparse.csr_matrix(data.A)
         has_upper = np.isfinite(data.row_upper)

@@ -18,9 +18,11 @@ class Halved(DP):
     quantity = "halved_delta"
 
     def measure(self, laws, budget):
+        """Measure the smallest δ of DP at ε/2."""
         return super().measure(laws, {**budget, "epsilon": budget["epsilon"] / 2})
 
     def requirements(self, budget):
+        """Require DP at ε/2 from the linear programs of designs."""
         return (HockeyStick(budget["epsilon"] / 2, budget["delta"]),)
 
 

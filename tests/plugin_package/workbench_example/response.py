@@ -45,10 +45,12 @@ class Answers(Channel):
     kind = "answers"
 
     def to_dict(self):
+        """Return the channel as an entry of a certificate file."""
         return super().to_dict() | {"kind": "answers"}
 
     @classmethod
     def from_dict(cls, data):
+        """Read the channel from such an entry."""
         channel = Channel.from_dict(data | {"kind": "channel"})
         return cls(channel.rows, channel.neighbours)
 
@@ -65,7 +67,10 @@ def why_not_closed_form(problem):
     epsilon = problem.request.claim.epsilon
     if epsilon > MAX_PROGRAM_EPSILON:
         return None
-    return f"epsilon is {float(epsilon):g}, at most 10, where the program is as exact"
+    return (
+        f"epsilon is {float(epsilon):g}, at most {MAX_PROGRAM_EPSILON}, "
+        "where the program is as exact"
+    )
 
 
 def apply_closed_form(problem, programs, start):
@@ -85,6 +90,7 @@ class ResponseProblem(Problem):
     routes = (Route("closed form", why_not_closed_form, apply_closed_form), PROGRAM)
 
     def program(self):
+        """Return the linear program and the values of its parameters."""
         k = self.request.question.k
         symbols = np.arange(k, dtype=float)
         prior = np.full(k, 1 / k)
@@ -92,12 +98,15 @@ class ResponseProblem(Problem):
         return model.program, model.values([float(self.request.claim.epsilon)])
 
     def extract_mechanism(self, solution):
+        """Return the channel of a solution. Rounding may leave masses just below 0."""
         return Answers.from_rows(np.maximum(solution["M"], 0.0))
 
     def compute_loss(self, mechanism):
+        """Return the probability of a wrong symbol, for a uniform prior."""
         return mechanism.error_rate
 
     def judge_by_formula(self, answer):
+        """Compare the claimed optimum with the formula of randomized response."""
         if answer.claimed_objective is None:
             return OracleVerdict.without_formula("it is the closed form itself.")
         k = self.request.question.k
@@ -124,15 +133,19 @@ class Response(Family):
     question_class = Symbols
 
     def parse_question(self, values):
+        """Return the question that the values of the options state."""
         return Symbols(values["k"])
 
     def build_request(self, question, values):
+        """Return the request: ε-DP for the question, and the other options."""
         return Request.from_values(question, Claim("pure", values.pop("epsilon")), values)
 
     def open_session(self, request):
+        """Return a session that answers the request, and later ones with other ε."""
         return ProblemSession(request, ResponseProblem)
 
     def facts(self, design):
+        """Return the lines that a report adds to those of every design."""
         return [("minimal error rate", f"{design.objective:.9g}")]
 
 
@@ -144,6 +157,7 @@ def _plan_frontier(question, values):
     symbols = question or Symbols(values["k"])
 
     def make_task(epsilon):
+        """Return a function that computes the row of one ε."""
         columns = {"curve": "point", "mechanism": "optimal", "epsilon": float(epsilon)}
         return lambda: [make_design_row(lambda: wb.design(symbols, epsilon=epsilon), **columns)]
 

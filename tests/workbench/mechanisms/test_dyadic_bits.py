@@ -343,10 +343,11 @@ def compute_lengths_at(epsilon: float, delta0: np.ndarray) -> np.ndarray:
 
     The batches of about 25 points save memory.
     """
-    lengths = []
-    for batch in np.array_split(delta0, 41):
-        lengths.append(mean_bits_at(epsilon, *compute_levels_at(batch), "gamma", UNIFORM_DATA))
-    return np.concatenate(lengths)
+    lengths_of_batches = [
+        mean_bits_at(epsilon, *compute_levels_at(batch), "gamma", UNIFORM_DATA)
+        for batch in np.array_split(delta0, 41)
+    ]
+    return np.concatenate(lengths_of_batches)
 
 
 # Lengths repeat in each octave above δ₀ = 80, so this octave shows the lengths of all larger ℓ.

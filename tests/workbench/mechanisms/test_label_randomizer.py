@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,40 +69,49 @@ def test_the_simplex_projection_is_the_nearest_probability_vector():
 def test_the_private_prior_has_noise_of_the_stated_scale():
     """One person changes two counts, so geometric noise with α = e^(-ε/2) is added to each."""
     counts = np.full(4000, 1000)
-    first = Fraction(1, 5)
-    prior = estimate_private_prior(counts, first, projection="clip", source=Source(4))
-    alpha = math.exp(-float(first) / 2)
+    epsilon = Fraction(1, 5)
+    prior = estimate_private_prior(counts, epsilon, projection="clip", source=Source(4))
+    alpha = math.exp(-float(epsilon) / 2)
     variance = 2 * alpha / (1 - alpha) ** 2
     assert np.var(prior * counts.sum()) == pytest.approx(variance, rel=0.1)
 
 
-def optimise_two_bins(labels: Labels, second: Fraction):
-    """Return RR-on-Bins for the labels 0..3 with the bins {0, 1} and {2, 3}."""
-    return rr_on_bins(labels, starts=[0, 2], values=[0.5, 2.5], epsilon=second)
+def optimise_two_bins(labels: Labels, response_epsilon: Fraction):
+    """Return RR-on-Bins for the labels 0..3 with the bins {0, 1} and {2, 3}.
+
+    A `LabelRandomizer` calls such a function with the private prior and the rest of its budget.
+    """
+    return rr_on_bins(labels, starts=[0, 2], values=[0.5, 2.5], epsilon=response_epsilon)
 
 
 def test_a_run_publishes_labels_by_algorithm_3():
+    """The rest of the budget is spent on the response, for a private estimate of the prior."""
     rng = np.random.default_rng(8)
-    truth = rng.integers(0, 4, 20_000).astype(float)
+    truth = rng.integers(0, 4, size=20_000).astype(float)
     calls = []
 
-    def optimise(labels: Labels, second: Fraction):
-        calls.append((labels, second))
-        return optimise_two_bins(labels, second)
+    def optimise_and_record(labels: Labels, response_epsilon: Fraction):
+        """Return the mechanism of two bins, and keep the arguments in `calls`."""
+        calls.append((labels, response_epsilon))
+        return optimise_two_bins(labels, response_epsilon)
 
-    release = LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise).run(truth, Source(1))
-    (private_labels, second) = calls[0]
+    randomizer = LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise_and_record)
+    release = randomizer.run(truth, Source(1))
+    private_labels, response_epsilon = calls[0]
     assert release.epsilon == 1
-    assert release.epsilon_response == second
+    assert release.epsilon_response == response_epsilon
     assert np.abs(private_labels.prior - 0.25).max() < 0.05
     share_in_true_bin = np.mean((release.labels > 1) == (truth > 1))
-    expected_share = math.exp(float(second)) / (1 + math.exp(float(second)))
-    assert share_in_true_bin == pytest.approx(expected_share, abs=0.02)
+    ratio = math.exp(float(response_epsilon))
+    assert share_in_true_bin == pytest.approx(ratio / (1 + ratio), abs=0.02)
 
 
-def test_unknown_labels_and_too_large_prior_budgets_are_refused():
+def test_an_unknown_label_is_refused():
     with pytest.raises(InvalidRequest, match="one of the"):
         LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise_two_bins).run([9.0] * 100)
+
+
+def test_a_prior_that_needs_the_whole_budget_is_refused():
     with pytest.raises(InvalidRequest, match="epsilon_prior must be"):
         LabelRandomizer(np.arange(4), epsilon=1, optimise=optimise_two_bins, epsilon_prior=1)
 
@@ -109,14 +119,21 @@ def test_unknown_labels_and_too_large_prior_budgets_are_refused():
 # Labels.
 
 
-def test_labels_of_files_and_frames_are_sorted(tmp_path: Path):
+def test_labels_of_a_file_are_sorted_with_their_weights(tmp_path: Path):
     file = tmp_path / "prior.csv"
     file.write_text("label,weight\n3,1\n-1,3\n")
     labels = Labels.parse(str(file))
     assert labels.values.tolist() == [-1, 3]
     assert labels.prior.tolist() == [0.75, 0.25]
+
+
+def test_a_file_of_labels_may_have_one_column(tmp_path: Path):
+    file = tmp_path / "prior.csv"
     file.write_text("stars\n4\n1\n\n")
     assert Labels.read(str(file)).values.tolist() == [1, 4]
+
+
+def test_labels_are_read_from_columns_of_a_frame():
     frame = pd.DataFrame({"label": [1, 4], "weight": [1, 3]})
     assert Labels(frame[["label"]]).values.tolist() == [1, 4]
     assert Labels(frame["label"], frame["weight"]).prior.tolist() == [0.25, 0.75]
@@ -126,9 +143,12 @@ def test_ranges_of_labels_have_an_optional_step():
     assert Labels.parse("0..20").k == 21
     assert Labels.parse("0..200000:1000").values.tolist() == [*range(0, 200001, 1000)]
     assert Labels.parse("0..0.3:0.1").values.tolist() == [0, 0.1, 0.2, 0.3]
-    for text in ("5..1", "0..x", "0..5:0", "0..5:-1", "0..1e30:1e20"):
-        with pytest.raises(InvalidRequest, match="LOW"):
-            Labels.parse(text)
+
+
+@pytest.mark.parametrize("text", ["5..1", "0..x", "0..5:0", "0..5:-1", "0..1e30:1e20"])
+def test_an_invalid_range_of_labels_is_refused(text: str):
+    with pytest.raises(InvalidRequest, match="LOW"):
+        Labels.parse(text)
 
 
 def test_huge_weights_are_normalised_without_overflow():
@@ -162,22 +182,24 @@ def test_errors_of_files_of_labels_name_the_line(text: str, message: str, tmp_pa
         Labels.read(file)
 
 
-def test_a_response_beyond_its_budget_is_refused():
+def optimise_beyond_the_budget(labels: Labels, response_epsilon: Fraction):
+    """Return RR-on-Bins with a slightly larger ε than the response may have."""
+    return optimise_two_bins(labels, response_epsilon + Fraction(1, 10**6))
+
+
+def optimise_for_neighbouring_labels(labels: Labels, response_epsilon: Fraction):
+    """Return a channel that compares only neighbouring labels. Its laws of 0 and 2 differ more."""
+    rows = (Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9]))
+    outputs = (Fraction(0), Fraction(2))
+    return Channel(rows, ((0, 1), (1, 2)), (tuple(map(Fraction, labels.values)), outputs))
+
+
+@pytest.mark.parametrize(
+    ("optimise", "label_count"),
+    [(optimise_beyond_the_budget, 4), (optimise_for_neighbouring_labels, 3)],
+)
+def test_a_response_beyond_its_budget_is_refused(optimise: Any, label_count: int):
     """The masses of every output are compared over all labels, not only over neighbouring ones."""
-
-    def too_much(labels: Labels, second: Fraction):
-        return rr_on_bins(
-            labels, starts=[0, 2], values=[0.5, 2.5], epsilon=second + Fraction(1, 10**6)
-        )
-
-    def far_apart(labels: Labels, second: Fraction):
-        rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]
-        return Channel(
-            tuple(rows),
-            ((0, 1), (1, 2)),
-            (tuple(map(Fraction, labels.values)), (Fraction(0), Fraction(2))),
-        )
-
-    for optimise, count in ((too_much, 4), (far_apart, 3)):
-        with pytest.raises(NotCertified, match="exceeds e"):
-            LabelRandomizer(np.arange(count), epsilon=2, optimise=optimise).run([0.0, 1.0] * 1000)
+    randomizer = LabelRandomizer(np.arange(label_count), epsilon=2, optimise=optimise)
+    with pytest.raises(NotCertified, match="exceeds e"):
+        randomizer.run([0.0, 1.0] * 1000)

@@ -3,11 +3,17 @@
 "The paper" is Cai et al. 2024. Its Algorithm 1 draws the output of a two-bin mechanism: one bin
 below the input, one above it, and then one of these two. `compute_algorithm1_law` is an independent
 implementation of it.
+
+Inputs x are in [-1, 1]. The bins are the m outputs, in increasing order. RQM and ERM are two-bin
+mechanisms: RQM keeps each inner bin with the probability q, ERM prefers near bins by a parameter γ.
+The margin is the distance from the input range to the outermost bin. MAE and MSE are the mean
+absolute and squared error for uniform inputs; `mae_51` is the mean over 51 equally spaced inputs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -77,7 +83,7 @@ def test_two_bin_law_equals_algorithm_1(m: int):
     quantizer = two_bin(bins, left, right)
     assert quantizer.bias == 0  # Rationals are not rounded.
     # At a bin the law jumps, and has its limit from the right.
-    inputs = [*rng.uniform(-1, 1, 20), *(b for b in bins if -1 < b < 1)]
+    inputs = [*rng.uniform(low=-1, high=1, size=20), *(b for b in bins if -1 < b < 1)]
     for x in inputs:
         np.testing.assert_allclose(
             quantizer.probabilities(x), compute_algorithm1_law(bins, left, right, x), atol=1e-13
@@ -101,14 +107,25 @@ def test_rqm_has_the_law_of_random_subsets_of_bins():
     np.testing.assert_allclose(rqm(bins, q).probabilities(x), p, atol=1e-14)
 
 
-def test_published_mechanisms_have_their_known_values():
-    """The means over 51 points of RQM and ERM are those of the paper."""
+def test_rqm_has_its_pinned_errors():
     quantizer = rqm("-2.7,-0.9,0.9,2.7", "0.22")
+    # Values of the current program, pinned.
     assert quantizer.mae_51 == pytest.approx(1.99286, abs=5e-6)
     assert quantizer.mae() == pytest.approx(1.99734, abs=5e-6)
-    assert erm("-5.1,-0.1,0.1,5.1", "0.026").mae_51 == pytest.approx(2.216, abs=5e-4)
-    assert erm("-2.7,-0.4,0.4,2.7", "0.043").mae_51 == pytest.approx(1.304, abs=5e-4)
-    assert randomized_response("0.5").mae() == pytest.approx(4.0013, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("bins", "gamma", "printed_error"),
+    [("-5.1,-0.1,0.1,5.1", "0.026", 2.216), ("-2.7,-0.4,0.4,2.7", "0.043", 1.304)],
+)
+def test_erm_has_the_error_that_the_paper_prints(bins: str, gamma: str, printed_error: float):
+    assert erm(bins, gamma).mae_51 == pytest.approx(printed_error, abs=5e-4)
+
+
+def test_randomized_response_has_the_error_of_its_closed_form():
+    """The outputs are ±c with c = (e^ε + 1) / (e^ε - 1), so E|M - x| = (c² - x²) / c."""
+    c = (math.exp(0.5) + 1) / (math.exp(0.5) - 1)
+    assert randomized_response("0.5").mae() == pytest.approx(c - 1 / (3 * c))
 
 
 @pytest.mark.parametrize(
@@ -205,31 +222,42 @@ def test_invalid_bins_are_refused(bins: object, message: str):
         read_bins(bins)
 
 
-def test_invalid_parameters_of_published_quantizers_are_refused():
-    with pytest.raises(InvalidRequest, match="m must be an integer >= 2"):
-        equal_bins(m=1, reach=3)
-    with pytest.raises(InvalidRequest, match="symmetric"):
-        erm("-3,0,0.5,3", 1)
-    with pytest.raises(InvalidRequest, match=r"q must be a number in \[0, 1\)"):
-        rqm("-3,3", 1)
-    with pytest.raises(InvalidRequest, match="loss must be"):
-        error_coefficients("rmse")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: equal_bins(m=1, reach=3), "m must be an integer >= 2"),
+        (lambda: erm("-3,0,0.5,3", 1), "symmetric"),
+        (lambda: rqm("-3,3", 1), r"q must be a number in \[0, 1\)"),
+        (lambda: error_coefficients("rmse"), "loss must be"),
+    ],
+)
+def test_invalid_parameters_of_published_quantizers_are_refused(
+    call: Callable[[], object], message: str
+):
+    with pytest.raises(InvalidRequest, match=message):
+        call()
 
 
-def test_invalid_densities_are_refused():
-    for text in ("gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"):
-        with pytest.raises(InvalidRequest):
-            parse_density(text)
+@pytest.mark.parametrize("text", ["gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"])
+def test_an_invalid_text_of_a_density_is_refused(text: str):
+    with pytest.raises(InvalidRequest):
+        parse_density(text)
+
+
+def test_a_density_of_another_mass_than_1_is_refused():
     with pytest.raises(InvalidRequest, match="mass 1"):
         density_from_function(lambda x: np.ones_like(x))
+
+
+def test_a_density_with_negative_values_is_refused():
     with pytest.raises(InvalidRequest, match=">= 0"):
         density_from_function(lambda x: 0.5 + x)
 
 
-def test_a_normal_density_with_parameters_at_the_limits_has_total_mass_1():
-    for mu, sigma in ((0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)):
-        density = normal_density(mu, sigma).validate()
-        assert density.interval_masses([-1, 0, 1]).sum() == pytest.approx(1)
+@pytest.mark.parametrize(("mu", "sigma"), [(0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)])
+def test_a_normal_density_with_parameters_at_the_limits_has_total_mass_1(mu: float, sigma: float):
+    density = normal_density(mu, sigma).validate()
+    assert density.interval_masses([-1, 0, 1]).sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -263,24 +291,29 @@ def test_erm_is_below_the_printed_bound_of_theorem_1_at_a_margin_of_1(m: int, ga
 
 
 def compute_erm_epsilon(m: int, margin: float, gamma: float) -> float:
-    """Compute ε of ERM with equal bins by (2) and (4), without the code of the mechanism."""
+    """Compute ε of ERM with equal bins, without the code of the mechanism.
+
+    The probabilities of the bins are those of equation (2) of the paper, and the choice between the
+    two drawn bins is that of equation (4).
+    """
     spacing = 2 * (1 + margin) / (m - 1)
     bins = [-1 - margin + k * spacing for k in range(m)]
 
-    def select(count: int) -> list[float]:
-        # (2): the probabilities of `count` bins, from the nearest to the farthest.
+    def compute_selection(count: int) -> list[float]:
+        """Compute the probabilities (2) of `count` bins, from the nearest to the farthest."""
         scale = max(count - 1, 1)
         weights = [math.exp(-gamma * k / (2 * scale)) for k in range(count)]
         return [weight / sum(weights) for weight in weights]
 
-    def law_at(x: float, left_count: int) -> list[float]:
-        left = select(left_count)[::-1]
-        right = select(m - left_count)
+    def compute_law(x: float, left_count: int) -> list[float]:
+        """Compute the law (4) at x if `left_count` bins count as below x."""
+        left = compute_selection(left_count)[::-1]
+        right = compute_selection(m - left_count)
         law = [0.0] * m
         for i, k in product(range(left_count), range(m - left_count)):
-            share = (bins[left_count + k] - x) / (bins[left_count + k] - bins[i])
-            law[i] += left[i] * right[k] * share
-            law[left_count + k] += left[i] * right[k] * (1 - share)
+            lower_share = (bins[left_count + k] - x) / (bins[left_count + k] - bins[i])
+            law[i] += left[i] * right[k] * lower_share
+            law[left_count + k] += left[i] * right[k] * (1 - lower_share)
         return law
 
     # Between bins the law is affine, so its extremes are limits at bins from both sides, and at ±1.
@@ -289,7 +322,8 @@ def compute_erm_epsilon(m: int, margin: float, gamma: float) -> float:
     first_count = sum(b <= -1 for b in bins)
     laws = []
     for k in range(len(ends) - 1):
-        laws += [law_at(ends[k], first_count + k), law_at(ends[k + 1], first_count + k)]
+        left_count = first_count + k
+        laws += [compute_law(ends[k], left_count), compute_law(ends[k + 1], left_count)]
     return max(math.log(max(column) / min(column)) for column in zip(*laws, strict=True))
 
 
@@ -401,8 +435,12 @@ def test_the_estimate_of_rqm_in_floats_is_its_exact_epsilon_up_to_rounding(
     assert estimate_rqm_epsilon(bins, Fraction(q)) == pytest.approx(exact_epsilon, rel=1e-12)
 
 
+def test_the_estimate_of_rqm_without_inner_bins_is_its_epsilon():
+    """With q = 0 only the two outermost bins are drawn."""
+    bins = equal_bins(m=4, reach=2)
+    exact_epsilon = audit_extremes(rqm(bins, 0), 0).pure_epsilon
+    assert estimate_rqm_epsilon(bins, Fraction(0)) == pytest.approx(exact_epsilon)
+
+
 def test_the_estimate_of_rqm_is_infinite_if_an_output_has_no_probability_for_some_inputs():
-    assert estimate_rqm_epsilon(equal_bins(m=4, reach=2), Fraction(0)) == pytest.approx(
-        audit_extremes(rqm(equal_bins(m=4, reach=2), 0), 0).pure_epsilon
-    )
     assert estimate_rqm_epsilon(equal_bins(m=4, reach=1), Fraction(1, 2)) == math.inf

@@ -32,21 +32,28 @@ class KilledWorkerStub(Exception):
 
 
 class FutureStub:
-    """A task that has ended, or was cancelled with its scheduler."""
+    """A task that has ended, waits for a worker, or was cancelled with its scheduler.
+
+    Its methods are those of `distributed.Future` that a sweep calls.
+    """
 
     def __init__(self, key: str, outcome: Any, *, is_cancelled: bool, is_waiting: bool) -> None:
+        """Make a future. outcome: the answer of the task, or the exception that `result` raises."""
         self.key = key
         self._outcome = outcome
         self._is_cancelled = is_cancelled
         self._is_waiting = is_waiting
 
     def cancelled(self) -> bool:
+        """Return whether the scheduler has cancelled the task."""
         return self._is_cancelled
 
     def done(self) -> bool:
+        """Return whether the task has ended."""
         return not (self._is_cancelled or self._is_waiting)
 
     def result(self, timeout: float) -> Any:
+        """Return the answer of the task, or raise its error."""
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
@@ -84,6 +91,7 @@ class ClusterStub:
         )
 
     def _run(self, function: Any, tasks: Sequence[Any], pure: bool, key: str) -> list[FutureStub]:
+        """Solve the tasks in this process, and return a future for each, as `Client.map` does."""
         self.batches.append(tasks)
         is_waiting = not self.worker_count
         futures = []
@@ -140,8 +148,9 @@ def test_a_task_that_kills_its_workers_is_tried_alone_and_given_up_and_the_other
     monkeypatch.setattr(sweep_workers, "solve_task", lambda task: f"answer of {task}")
     cluster.kills = lambda task: task == "b"
     tasks: Any = ["a", "b", "c"]  # The stub of `solve_task` takes any task.
-    found = dict(run_on_cluster(tasks, ADDRESS))
-    assert found == {0: "answer of a", 1: None, 2: "answer of c"}
+    answers_by_index = dict(run_on_cluster(tasks, ADDRESS))
+    assert answers_by_index == {0: "answer of a", 1: None, 2: "answer of c"}
+    # All three were tried together, and then each of them alone.
     assert sorted(map(len, cluster.batches)) == [1, 1, 1, 3]
 
 
@@ -163,6 +172,7 @@ def test_a_cluster_that_cannot_be_reached_is_named(
     tmp_path: Path, cluster: ClusterStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(address: str, timeout: float, set_as_default: bool) -> Any:
+        """Fail as a client of distributed whose scheduler does not answer."""
         raise OSError("no route\nto host")
 
     monkeypatch.setattr(sys.modules["distributed"], "Client", refuse)

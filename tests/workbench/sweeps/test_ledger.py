@@ -60,15 +60,30 @@ def make_ledger(path: Path, count: int = 400, size: int = 300) -> list[LedgerRow
     return stored_rows
 
 
-def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
-    with Ledger(tmp_path / "deep" / "ledger.sqlite") as ledger:
+def test_a_ledger_returns_each_added_row_once(tmp_path: Path):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
         assert ledger.add(make_rows(5)) == 5
         assert ledger.add(make_rows(3, 8)) == 3  # Rows 3 and 4 exist already.
         assert list(ledger.rows()) == make_rows(8)
+
+
+def test_a_ledger_finds_rows_by_key_and_by_the_beginning_of_a_key(tmp_path: Path):
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.add(make_rows(8))
         assert ledger.find_known_keys([make_row(2).key, make_row(99).key]) == {make_row(2).key}
         assert ledger.find(make_row(6).key[:10]) == make_row(6)
-        assert hashlib.sha256(make_row(6).request.encode()).hexdigest() == make_row(6).key
-    with closing(sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")) as connection:
+
+
+def test_the_key_of_a_row_is_the_sha256_of_its_request():
+    row = make_row(6)
+    assert row.key == hashlib.sha256(row.request.encode()).hexdigest()
+
+
+def test_a_new_ledger_in_a_new_folder_has_a_write_ahead_log(tmp_path: Path):
+    path = tmp_path / "new" / "ledger.sqlite"
+    with Ledger(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
 
 
@@ -473,7 +488,8 @@ def _open_and_report(path: Path, start: Any, errors: Any) -> None:
 def test_rows_that_name_a_solver_which_did_not_answer_get_the_status_false_name(
     tmp_path: Path,
 ) -> None:
-    def make_row(backend: str, **parameters: object) -> LedgerRow:
+    def make_quantizer_row(backend: str, **parameters: object) -> LedgerRow:
+        """Return an optimal row of a quantizer that names a solver as its backend."""
         request = {"model": "quantizer", "backend": backend, "parameters": parameters, "options": {},
                    "versions": {"workbench": "0.1.0"}}  # fmt: skip
         text = canonical_json(request)
@@ -485,13 +501,13 @@ def test_rows_that_name_a_solver_which_did_not_answer_get_the_status_false_name(
         )
 
     false_rows = [
-        make_row("gurobi", method="optm"),
-        make_row("cvxpy:scs", method="product", levels=4),
+        make_quantizer_row("gurobi", method="optm"),
+        make_quantizer_row("cvxpy:scs", method="product", levels=4),
     ]
     true_rows = [
-        make_row("highs", method="optm"),
-        make_row("gurobi", method="exact"),
-        make_row("gurobi", method="optm", revision=2),
+        make_quantizer_row("highs", method="optm"),
+        make_quantizer_row("gurobi", method="exact"),
+        make_quantizer_row("gurobi", method="optm", revision=2),
     ]
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         ledger.add([*false_rows, *true_rows])

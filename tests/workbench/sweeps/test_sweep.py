@@ -56,6 +56,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
+    """All points have an answer that no check contradicts."""
     ledger = tmp_path / "ledger.sqlite"
     for file in sorted(EXAMPLES.glob("*.toml")):
         jobs = 2 if file.stem == "models" else 1
@@ -67,6 +68,7 @@ def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp
     rows = read_rows(ledger)
     assert {row["model"] for row in rows} == set(list_family_names())
     for row in rows:
+        # None: the family has no formula to compare with.
         assert row["oracle_agrees"] in (True, None)
         # Laplace designs are computed by formulas, so nothing is audited.
         assert row["audited"] is (row["model"] != "laplace")
@@ -120,10 +122,14 @@ def test_a_limit_on_the_minimal_delta_holds_for_every_check(tmp_path: Path):
             tmp_path / check,
             jobs=1,
         )
-        within, beyond = sorted(read_rows(tmp_path / check), key=lambda row: -row["delta"])
-        assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
-        assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
-        assert "needs delta >= 0.546" in beyond["failure"]
+        row_of_limit_1, row_of_limit_001 = sorted(
+            read_rows(tmp_path / check), key=lambda row: -row["delta"]
+        )
+        # The minimal δ is a value of the current program, pinned.
+        assert row_of_limit_1["objective"] == pytest.approx(0.54606071, abs=1e-6)
+        assert row_of_limit_001["status"] == "infeasible"
+        assert row_of_limit_001["objective"] is None
+        assert "needs delta >= 0.546" in row_of_limit_001["failure"]
 
 
 def test_a_wrong_optimum_of_a_solver_gets_the_status_not_proven(tmp_path: Path, monkeypatch):
@@ -138,61 +144,79 @@ def test_a_wrong_optimum_of_a_solver_gets_the_status_not_proven(tmp_path: Path, 
     assert reasons == {"says optimal, but its bound does not prove it"}
 
 
-def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
-    """The result has a table, plots and files, with known rows but no rows of other sweeps."""
-    ledger = tmp_path / "a.sqlite"
-    wb.sweep({"grid": {**SMALL, "n": 3}}, ledger, jobs=1)
-    first_sweep = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
-    result = wb.sweep({"name": "small", "grid": SMALL}, ledger, jobs=1)
+@pytest.fixture
+def ledger_with_other_rows(tmp_path: Path) -> Path:
+    """Return a ledger with rows of another sweep (n = 3) and two rows of SMALL (ε = 0.5)."""
+    path = tmp_path / "a.sqlite"
+    wb.sweep({"grid": {**SMALL, "n": 3}}, path, jobs=1)
+    wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, path, jobs=1)
+    return path
+
+
+def test_a_sweep_returns_the_known_and_new_rows_of_its_points_alone(ledger_with_other_rows: Path):
+    result = wb.sweep({"name": "small", "grid": SMALL}, ledger_with_other_rows, jobs=1)
     assert isinstance(result, wb.Result)
-    assert (len(result), result.points, result.known) == (12, 12, first_sweep.points)
-    assert repr(result) == "Result('Sweep small', 12 rows)"
-    table = result.to_frame()
-    assert set(table["sizes"]) == {"[7]"}
-    stored = {row["key"]: row["objective"] for row in read_rows(ledger) if row["sizes"] == "[7]"}
+    assert (len(result), result.points, result.known) == (12, 12, 2)
+    assert result.to_dict()["solved"] == 10
+    stored_rows = read_rows(ledger_with_other_rows)
+    stored = {row["key"]: row["objective"] for row in stored_rows if row["sizes"] == "[7]"}
     assert {row["key"]: row["objective"] for row in result} == stored
-    files = result.save(tmp_path / "out")
-    assert [file.name for file in files] == [
-        "sweep.csv",
-        "objective.png",
-        "objective.svg",
-        "objective.pdf",
-    ]
-    assert result.to_dict()["solved"] == 12 - first_sweep.points
-    assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
+    assert set(result.to_frame()["sizes"]) == {"[7]"}
+
+
+def test_the_result_of_a_sweep_can_be_shown_pickled_and_saved(tmp_path: Path):
+    result = wb.sweep({"name": "small", "grid": SMALL}, tmp_path / "a.sqlite", jobs=1)
+    assert repr(result) == "Result('Sweep small', 12 rows)"
     assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()
-    assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
-    # A loss that may jump is drawn in steps.
-    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)
+    assert pickle.loads(pickle.dumps(result)).to_frame().equals(result.to_frame())
+    file_names = [file.name for file in result.save(tmp_path / "out")]
+    assert file_names == ["sweep.csv", "objective.png", "objective.svg", "objective.pdf"]
+
+
+def test_a_loss_that_may_jump_is_drawn_in_steps(tmp_path: Path):
+    """Under PDP the loss may jump in ε if δ > 0. The last line of the plot explains the steps."""
+    under_dp = wb.sweep({"grid": SMALL}, tmp_path / "a.sqlite", jobs=1)
+    assert {line.get_drawstyle() for line in under_dp.plot().axes[0].lines} == {"default"}
+    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, tmp_path / "a.sqlite", jobs=1)
     styles = [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines]
-    assert styles == ["default", "steps-post", "steps-post"]  # The last entry explains the steps.
+    assert styles == ["default", "steps-post", "steps-post"]
 
 
-def test_known_points_are_not_solved_again_and_the_number_of_processes_changes_no_row(
-    tmp_path: Path, monkeypatch
-):
-    first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+def test_a_sweep_counts_its_points_while_it_runs(tmp_path: Path):
     solved_counts = []
     outcome = wb.sweep(
-        {"grid": SMALL}, first, jobs=1, progress=lambda o: solved_counts.append(o.solved)
+        {"grid": SMALL},
+        tmp_path / "a.sqlite",
+        jobs=1,
+        progress=lambda counts: solved_counts.append(counts.solved),
     )
     assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
     assert solved_counts[0] == 0
     assert solved_counts[-1] == 12
+
+
+def test_known_points_are_not_solved_again(tmp_path: Path, monkeypatch):
+    ledger = tmp_path / "a.sqlite"
+    wb.sweep({"grid": SMALL}, ledger, jobs=1)
     monkeypatch.setattr(sweep_workers, "solve_task", None)  # Every solve fails from now on.
-    again = wb.sweep({"grid": SMALL}, first, jobs=1)
-    assert (again.known, again.solved) == (12, 0)
+    same_sweep = wb.sweep({"grid": SMALL}, ledger, jobs=1)
+    assert (same_sweep.known, same_sweep.solved) == (12, 0)
     monkeypatch.undo()
-    wb.sweep({"grid": SMALL}, second, jobs=2)
-    assert read_rows(first) == read_rows(second)
-    wider = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, first, jobs=1)
-    assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
+    wider_sweep = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, ledger, jobs=1)
+    assert (wider_sweep.points, wider_sweep.known, wider_sweep.solved) == (14, 12, 2)
+
+
+def test_the_number_of_processes_changes_no_row(tmp_path: Path):
+    for jobs in (1, 2):
+        wb.sweep({"grid": SMALL}, tmp_path / f"{jobs}.sqlite", jobs=jobs)
+    assert read_rows(tmp_path / "1.sqlite") == read_rows(tmp_path / "2.sqlite")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_full_disk_ends_the_sweep_and_the_next_sweep_uses_the_committed_rows(
     tmp_path: Path, jobs: int
 ):
+    """SQLite may add 6 pages to the file, which is too few for all 32 rows."""
     grid = {**SMALL, "max_shift": [1, 2], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:4"}
     with Ledger(tmp_path / "a.sqlite") as ledger:
         page_count = ledger._fetch_value("pragma page_count")
@@ -225,6 +249,7 @@ def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
     other_sweeps: list[Any] = []
 
     def run_other_sweep_once(outcome: Any) -> None:
+        """Run the same sweep before the first point of this one is solved."""
         if not outcome.solved and not other_sweeps:
             other_sweeps.append(None)  # The other sweep must not start a third one.
             other_sweeps[0] = wb.sweep(spec, ledger, jobs=1)
@@ -276,16 +301,22 @@ def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
 
 
 class _Session(Session):
-    """A session that answers 1. Its hot answer at the third point is wrong by `error`."""
+    """A session that answers 1. Its hot answer at the third point is wrong by `error`.
+
+    A hot solve begins with the answer of the point before, a cold solve does not. `solves` counts
+    both. If a point has the entry `fails`, its hot solve is not proven.
+    """
 
     def __init__(self, error: float) -> None:
         self.error = error
         self.solves = 0
 
     def design(self, point: Mapping[str, Any] | None = None, *, start: str = "hot") -> Any:
+        """Fail: a sweep asks for rows alone."""
         raise NotImplementedError
 
     def row(self, point: Mapping[str, Any], *, start: str = "hot") -> dict[str, Any]:
+        """Return the row of a point. The first point has no point before it, so it is cold."""
         self.solves += 1
         is_hot = start == "hot" and point["k"] > 0
         if point.get("fails") and is_hot:
@@ -320,11 +351,10 @@ def test_after_a_wrong_hot_start_the_whole_task_is_solved_cold(
     answers = [answer for answer, _ in sweep_workers._solve_points(session, make_task())]
     assert session.solves == solves
     assert [a["start"] for a in answers] == ["cold", start, start, start, start]
-    recheck = (
-        "a cold start agrees"
-        if start == "hot"
-        else "a hot start disagreed; the whole task was solved cold"
-    )
+    if start == "hot":
+        recheck = "a cold start agrees"
+    else:
+        recheck = "a hot start disagreed; the whole task was solved cold"
     assert answers[2]["recheck"] == recheck
     assert answers[2]["objective"] == pytest.approx(1.0, abs=1e-9)
 
@@ -338,36 +368,35 @@ def test_a_failure_after_a_hot_start_is_solved_again_cold():
 
 
 def test_hot_starts_are_used_and_checked(tmp_path: Path):
-    grid = {
-        **SMALL,
-        "check": "none",
-        "epsilon": "0.5:1.5:60",
-        "delta": [0.05, 0.1],
-    }  # δ = 0 has its own program.
+    """No δ is 0, because δ = 0 has its own program, and a hot start needs the same program."""
+    grid = {**SMALL, "check": "none", "epsilon": "0.5:1.5:60", "delta": [0.05, 0.1]}
     wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
     rows = read_rows(tmp_path / "a.sqlite")
     assert sum(row["start"] == "hot" for row in rows) > 100
-    assert (
-        sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3
-    )  # three corners and a percent
+    # Three corners of the grid and one percent of the points are solved again.
+    assert sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3
 
 
 class _Deadly:
-    """A task that kills its process the first `times` times that it is run."""
+    """A task that kills its process the first `times` times that it is run.
 
-    def __init__(self, place: Path, times: int) -> None:
-        self.place = place
+    A process unpickles the task before it runs it. The file at `count_path` has one character for
+    each time.
+    """
+
+    def __init__(self, count_path: Path, times: int) -> None:
+        self.count_path = count_path
         self.times = times
 
     def __reduce__(self):
-        return _rebuild_or_die, (str(self.place), self.times)
+        return _rebuild_or_die, (str(self.count_path), self.times)
 
 
-def _rebuild_or_die(place: str, times: int) -> Task:
+def _rebuild_or_die(count_path: str, times: int) -> Task:
     """Unpickle the task, or kill the process if this is one of the first `times` calls."""
-    with open(place, "a") as file:
+    with open(count_path, "a") as file:
         file.write("x")
-    if len(Path(place).read_text()) <= times:
+    if len(Path(count_path).read_text()) <= times:
         os.kill(os.getpid(), signal.SIGKILL)
     return _make_real_task()
 
@@ -381,9 +410,9 @@ def _make_real_task() -> Task:
     )
 
 
-@pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
+@pytest.mark.parametrize(("times", "is_given_up"), [(1, False), (3, False), (99, True)])
 def test_the_tasks_of_a_dead_process_are_retried_up_to_a_limit(
-    tmp_path: Path, times: int, given_up: bool
+    tmp_path: Path, times: int, is_given_up: bool
 ):
     tasks = [
         _make_real_task(),
@@ -394,7 +423,7 @@ def test_the_tasks_of_a_dead_process_are_retried_up_to_a_limit(
     results = list(run_on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(index for index, _ in results) == list(range(7))
     given_up_indices = {index for index, answers in results if answers is None}
-    assert given_up_indices == ({2} if given_up else set())
+    assert given_up_indices == ({2} if is_given_up else set())
     expected = [answer for _, answer, _ in solve_task(_make_real_task())]
     assert all(
         [answer for _, answer, _ in answers] == expected
@@ -447,6 +476,7 @@ def test_ctrl_c_between_two_tasks_keeps_the_rows_of_the_first(
     calls: list[Task] = []
 
     def interrupt_second_call(session: Any, task: Task) -> Any:
+        """Solve the first task, and press Ctrl-C in the second."""
         calls.append(task)
         if len(calls) == 2:
             raise KeyboardInterrupt
@@ -525,54 +555,123 @@ def _count(path: Path) -> int:
         return 0
 
 
-def test_csv_and_parquet_exports_agree_and_state_their_origin(tmp_path: Path, capsys):
-    pyarrow = pytest.importorskip("pyarrow.parquet")
+EXPORTED_SPEC = """\
+[[grid]]
+model = "modulo"
+n = 6
+max_shift = 2
+notion = ["pdp", "dp"]
+delta = [0, 0.1]
+epsilon = [0.5, 1]
+"""
+
+
+@pytest.fixture
+def ledger_to_export(tmp_path: Path) -> Path:
+    """Return a ledger with the 8 rows of `spec.toml` (EXPORTED_SPEC) and 2 rows of another sweep."""
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
-    spec.write_text(
-        '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\n'
-        'notion = ["pdp", "dp"]\ndelta = [0, 0.1]\nepsilon = [0.5, 1]\n'
-    )
-    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    spec.write_text(EXPORTED_SPEC)
+    wb.sweep(spec, ledger, jobs=1)
     wb.sweep({"grid": {**SMALL, "epsilon": 2}}, ledger, jobs=1)
-    for name, rows in (("all.csv", 10), ("some.csv", 8), ("some.parquet", 8)):
-        more = () if name == "all.csv" else ("--spec", spec, "--effort")
-        code, out, _ = run(
-            capsys, "results", "export", tmp_path / name, "--ledger", ledger, "--json", *more
-        )
-        assert (code, json.loads(out)["rows"], json.loads(out)["missing"]) == (0, rows, 0)
+    return ledger
+
+
+def test_an_export_has_all_rows_and_no_runtimes(tmp_path: Path, capsys, ledger_to_export: Path):
+    file = tmp_path / "all.csv"
+    code, out, _ = run(capsys, "results", "export", file, "--ledger", ledger_to_export, "--json")
+    assert code == 0
+    assert (json.loads(out)["rows"], json.loads(out)["missing"]) == (10, 0)
+    assert "seconds" not in file.read_text().splitlines()[0]
+
+
+def export_spec_with_runtimes(capsys: Any, file: Path, ledger: Path) -> dict[str, Any]:
+    """Export the rows of `spec.toml` beside the file, with runtimes. Return the command's JSON."""
+    spec = file.parent / "spec.toml"
+    code, out, _ = run(
+        capsys,
+        *("results", "export", file, "--ledger", ledger),
+        *("--spec", spec, "--effort", "--json"),
+    )
+    assert code == 0
+    return json.loads(out)
+
+
+def test_csv_and_parquet_exports_of_a_specification_agree(
+    tmp_path: Path, capsys, ledger_to_export: Path
+):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    for name in ("some.csv", "some.parquet"):
+        counts = export_spec_with_runtimes(capsys, tmp_path / name, ledger_to_export)
+        assert (counts["rows"], counts["missing"]) == (8, 0)
     with (tmp_path / "some.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     table = pyarrow.read_table(tmp_path / "some.parquet")
     assert table.column_names == list(lines[0])
     for line, row in zip(lines, table.to_pylist(), strict=True):
         assert line["key"] == row["key"]
-        assert float(line["objective"]) == row["objective"]
-        assert float(line["epsilon"]) == row["epsilon"]
-        assert float(line["pure_epsilon"]) == row["pure_epsilon"]
+        for column in ("objective", "epsilon", "pure_epsilon"):
+            assert float(line[column]) == row[column]
         assert line["private"] == str(row["private"]).lower()
         assert float(line["seconds"]) > 0
-    assert "seconds" not in (tmp_path / "all.csv").read_text().splitlines()[0]
+
+
+def test_an_export_states_its_origin(tmp_path: Path, capsys, ledger_to_export: Path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    for name in ("some.csv", "some.parquet"):
+        export_spec_with_runtimes(capsys, tmp_path / name, ledger_to_export)
     origin = json.loads((tmp_path / "some.csv.json").read_text())
     assert origin["sha256"] == hashlib.sha256((tmp_path / "some.csv").read_bytes()).hexdigest()
-    assert spec.read_text() in [entry["text"] for entry in origin["specifications"]]
-    assert json.loads(table.schema.metadata[b"dp-workbench"])["rows"] == 8
+    assert EXPORTED_SPEC in [entry["text"] for entry in origin["specifications"]]
     assert origin["versions"][0]["highspy"]
+    # A Parquet file has its origin in its metadata.
+    table = pyarrow.read_table(tmp_path / "some.parquet")
+    assert json.loads(table.schema.metadata[b"dp-workbench"])["rows"] == 8
 
 
-def test_results_list_and_results_show(tmp_path: Path, capsys, monkeypatch):
-    # No cell is wrapped, whatever COLUMNS is.
+@pytest.fixture
+def ledger_with_an_infeasible_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a ledger with 12 rows of SMALL and 2 of Laplace noise, of which 1 is infeasible."""
+    # The console wraps no cell, whatever COLUMNS is.
     monkeypatch.setattr("workbench.cli.console.out.width", 120)
     ledger = tmp_path / "a.sqlite"
-    wb.sweep(
-        {"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1
-    )
+    laplace = {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}
+    wb.sweep({"grid": [SMALL, laplace]}, ledger, jobs=1)
+    return ledger
+
+
+def list_infeasible_rows(capsys: Any, ledger: Path) -> dict[str, Any]:
+    """Return the JSON of `workbench results list --status infeasible`."""
     code, out, _ = run(
         capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json"
     )
-    listed = json.loads(out)
-    assert (code, listed["rows_in_ledger"], listed["matching"]) == (0, 14, 1)
-    key = listed["rows"][0]["key"]
+    assert code == 0
+    return json.loads(out)
+
+
+def test_results_list_counts_the_rows_of_a_status(capsys, ledger_with_an_infeasible_row: Path):
+    listed = list_infeasible_rows(capsys, ledger_with_an_infeasible_row)
+    assert (listed["rows_in_ledger"], listed["matching"]) == (14, 1)
+
+
+def test_results_list_shows_a_limited_number_of_rows(capsys, ledger_with_an_infeasible_row: Path):
+    code, out, _ = run(
+        capsys,
+        *("results", "list", "--ledger", ledger_with_an_infeasible_row),
+        *("--model", "modulo", "--limit", 3),
+    )
+    assert code == 0
+    assert "3 of 12 matching rows, 14 in" in out.replace("\n", " ")
+    # The column shows whether the noise is private, because a solver's own PMF need not be.
+    assert "private" in out
+
+
+def test_results_show_finds_a_row_by_the_beginning_of_its_key(
+    capsys, ledger_with_an_infeasible_row: Path
+):
+    ledger = ledger_with_an_infeasible_row
+    key = list_infeasible_rows(capsys, ledger)["rows"][0]["key"]
     code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger, "--json")
+    assert code == 0
     shown = json.loads(out)
     assert shown["key"] == key
     assert shown["request"]["parameters"]["bits"] == "1.01"
@@ -581,15 +680,16 @@ def test_results_list_and_results_show(tmp_path: Path, capsys, monkeypatch):
     assert code == 0
     assert key in out
     assert "infeasible" in out
-    code, out, _ = run(
-        capsys, "results", "list", "--ledger", ledger, "--model", "modulo", "--limit", 3
+
+
+@pytest.mark.parametrize("unknown_key", ["zz", "", "0123456789"])
+def test_results_show_refuses_an_unknown_key_in_one_line(
+    capsys, ledger_with_an_infeasible_row: Path, unknown_key: str
+):
+    code, _, message = run(
+        capsys, "results", "show", unknown_key, "--ledger", ledger_with_an_infeasible_row
     )
-    assert code == 0
-    assert "3 of 12 matching rows, 14 in" in out.replace("\n", " ")
-    assert "private" in out  # an audited optimum of a solver's own PMF need not be
-    for unknown_key in ("zz", "", "0123456789"):
-        code, _, message = run(capsys, "results", "show", unknown_key, "--ledger", ledger)
-        assert (code, message.count("\n")) == (2, 1)
+    assert (code, message.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(
