@@ -127,6 +127,7 @@ class Affine:
         """
 
         def change_part(part: Any, last_axis: Ints) -> Any:
+            """Apply `change` to one array of a term, broadcast to the shape of the expression."""
             if not isinstance(part, np.ndarray):
                 return part  # A number stands for all entries, also after the change.
             return change(np.broadcast_to(part, self.shape + last_axis))

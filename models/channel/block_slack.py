@@ -475,6 +475,7 @@ class SlackFactors(BlockFactors):
         """
 
         def group_key(numbered_part: tuple[int, _OutputPart]) -> tuple[int, bytes]:
+            """Return the key that is equal for outputs that one product adds."""
             output, part = numbered_part
             return output // _OUTPUTS_PER_PRODUCT, part.sums.tobytes()
 

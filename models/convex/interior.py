@@ -657,6 +657,7 @@ def _factor_newton_system(
         raise LinAlgError("the equations are singular") from error
 
     def solve(a: Vector, b: Vector) -> Pair:
+        """Solve for the right sides `a` and `b`, and divide the solution in the same way."""
         x = factors * decomposition.solve(factors * np.concatenate([a, b]))
         if not np.isfinite(x).all():
             raise LinAlgError("the equations are singular")

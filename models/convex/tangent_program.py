@@ -236,6 +236,7 @@ class StatedBound:
         """
 
         def is_outside(shares: Vector) -> Flags:
+            """Return whether each comparison exceeds the bound at its share of the segment."""
             p, q = _interpolate_laws(inner_laws, outer_laws, shares[:, None])
             return self.relative_excess(evaluate_terms(self.requirement, p, q), p) > 0
 
@@ -967,6 +968,7 @@ def _find_stick_shares(
     exit_outer_laws = (outer_laws[0][comparisons], outer_laws[1][comparisons])
 
     def is_outside(exit_shares: Vector) -> Flags:
+        """Return whether each sum exceeds its limit at its share of the segment."""
         p, q = _interpolate_laws(exit_inner_laws, exit_outer_laws, exit_shares[:, None])
         exit_sums = np.maximum(p - exit_levels * q, 0.0).sum(axis=1)
         return np.asarray(exit_sums / exit_limits - 1 > 0)

@@ -154,6 +154,7 @@ class Intervals:
         """
 
         def weighted_sums(values: Vector) -> Vector:
+            """Sum `values`, shape (k,), with weight e^ε in each set and weight 1 outside it."""
             sums = np.concatenate([[0.0], np.cumsum(values)])
             return np.asarray(sums[-1] + q * (sums[self.last + 1] - sums[self.first]))
 

@@ -93,6 +93,7 @@ def compile_constraints(constraints: UserConstraints, N: int) -> Program:
     """
 
     def state_problem(cp: Any) -> Any:
+        """State the CVXPY problem of the constraints; `cp` is the module cvxpy."""
         # A program needs an objective; this one is not used.
         masses = cp.Variable(N, name="f", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses)))

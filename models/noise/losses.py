@@ -135,6 +135,7 @@ class LineLoss:
         high_sums = [*accumulate(high_losses, initial=zero)]
 
         def mean_loss(eta: int) -> Fraction:
+            """Return the loss of the noise value η, summed over the answers with their weights."""
             # The sums of the answers first..end-1 with η stay in range. Smaller answers are clamped
             # to 0, larger ones to n.
             first = max(0, -eta)

@@ -205,7 +205,7 @@ class ComposedDelta:
         return product
 
     def __call__(self, privacy_losses: Vector) -> float:
-        """Compute δ_T."""
+        """Compute δ_T of the noise with the privacy losses l_0..l_K, shape (K + 1,)."""
         masses, all_losses = noise_masses(privacy_losses)
         return self._compose_noise(masses, all_losses).delta
 
@@ -399,6 +399,7 @@ def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
     composed_delta = ComposedDelta(runs, epsilon, reach)
 
     def losses_with_end(end: float) -> Vector:
+        """Return privacy losses ε/T up to the distance `end`, then a rise to 3ε/T."""
         distance = np.arange(math.ceil(end) + 2.0) - end
         return np.asarray(share * np.clip(1 + 2 * distance, 1.0, 3.0), dtype=float)
 
@@ -459,13 +460,16 @@ def _improve(
     scale = np.maximum(noise_masses(privacy_losses)[0][: privacy_losses.size], 1e-12) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
+        """Return the logarithm of the expected loss at the scaled variables, and its gradient."""
         value, gradient = expected_loss(point * scale, loss)
         return math.log(value), gradient * scale / value
 
     def slack(point: Vector) -> float:
+        """Return ln δ - ln δ_T, which is at least 0 where the noise is private."""
         return math.log(delta) - math.log(max(composed_delta(point * scale), _MIN_DELTA))
 
     def slack_gradient(point: Vector) -> Vector:
+        """Return the gradient of the slack in the scaled variables."""
         value, gradient = composed_delta.value_and_gradient(point * scale)
         return -gradient * scale / max(value, _MIN_DELTA)
 

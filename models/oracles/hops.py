@@ -86,6 +86,7 @@ def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
     cached_law = lru_cache(maxsize=64)(law)
 
     def evaluate(sizes: Ints, *arguments: Any) -> Answer:
+        """Return the cached result for a small group, and compute it for a large one."""
         if math.prod(sizes) <= MAX_REMEMBERED_ELEMENTS:
             return cached_law(sizes, *arguments)
         return law(sizes, *arguments)

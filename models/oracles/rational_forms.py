@@ -47,7 +47,7 @@ Table = Sequence[Sequence[Fraction]]  # A table has the shape (answers, outputs)
 
 
 def _monomial(k: int) -> Poly:
-    """Return x^k."""
+    """Return the polynomial x^k, for k >= 0."""
     return fmpz_poly([0] * k + [1])
 
 

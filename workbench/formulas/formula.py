@@ -110,6 +110,7 @@ def formula(
             shared_options = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
 
             def solve_one(n: int) -> Formula:
+                """Return the formula for one n of the option's range."""
                 solved_formula: Formula = formula(
                     question, **{**options, **shared_options, name: values[n]}
                 )
@@ -118,6 +119,7 @@ def formula(
             return solve_series(name, values, solve_one, progress)
 
     def make_request(point: Values) -> Any:
+        """Make the family's request at one point, a dictionary of epsilon and delta."""
         values = {**options, **point}
         if is_named:
             return family.make_request_from_options(**values)
@@ -295,6 +297,7 @@ def _make_region_reporter(progress: Progress | None, steps: int) -> Callable[[Re
     proven_counts = itertools.count(1)
 
     def report(region: Region) -> None:
+        """Count the proven region and say its interval of ε."""
         low, high = to_epsilon_interval(region.ends, steps)
         say(
             f"{next(proven_counts)} intervals of epsilon are proven, the last from {low:.6g} to "

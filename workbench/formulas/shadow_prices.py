@@ -95,6 +95,7 @@ class ShadowPrices:
         return "; ".join(parts) + "."
 
     def _repr_html_(self) -> str:
+        """Return the facts of `str(self)` as an HTML document for notebooks."""
         facts = [("", part) for part in str(self).split("; ")]
         return render_document("Shadow prices", render_facts(facts))
 

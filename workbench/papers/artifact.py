@@ -585,13 +585,14 @@ def check_errata(paper: str, functions: Values) -> list[Record]:
 
 
 def _check_erratum(erratum: Values, functions: Values) -> Record:
-    """Check one erratum."""
+    """Compute the numbers of one declared erratum and fill its sentences with them."""
     arguments = erratum.get("arguments", {})
     values = {**arguments}
     if "function" in erratum:
         values |= functions[erratum["function"]](**arguments)
 
     def compute_rows(number: Values) -> pd.DataFrame:
+        """Call the function that a declared number names; its result is a table."""
         rows: pd.DataFrame = functions[number["function"]](**number["arguments"])
         return rows
 
@@ -735,6 +736,7 @@ def _make_artifact_function(file: str, name: str, functions: Values) -> Artifact
     entry = read_declaration(file)[name]
 
     def make(full: bool, partial_file: Path | None = None, **changes: Any) -> Artifact:
+        """Make the artifact; `partial_file` stores rows that are reused after a stop."""
         table = compute_declared_table(file, name, functions, full, partial_file, changes)
         details: Record = {}
         if "details" in entry:

@@ -147,6 +147,7 @@ def _judge_claim(claim: Values, paper: Paper, results: Path) -> Record:
         values |= function(*tables, **claim.get("arguments", {}))
 
     def read_rows(number: Values) -> pd.DataFrame:
+        """Return the rows of a stored table that a declared number is computed from."""
         rows = _read_stored_table(number, paper, results)
         return rows.query(number["where"]) if "where" in number else rows
 

@@ -108,6 +108,7 @@ def _make_frontier_artifact(name: str, full: bool) -> Artifact:
     table = selected_rows.dropna(axis="columns", how="all").reset_index(drop=True)
 
     def draw(_: pd.DataFrame) -> Figure:
+        """Draw the declared plot from all rows; the table has only some of them."""
         figure = result.draw(rows)[declaration["plot"]]()
         assert figure
         return figure
@@ -148,6 +149,7 @@ def _make_city_map(full: bool) -> Artifact:
         ]
 
     def draw(_: pd.DataFrame) -> Figure:
+        """Draw the three maps of the city."""
         titles = ("prior", "published", "published from the cross")
         maps = [*probabilities_by_column.values()]
         return draw_place_maps(places, maps, titles, places[likeliest_index])

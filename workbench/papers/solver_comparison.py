@@ -92,6 +92,7 @@ def _make_comparison_paper(declaration: str, compare: Callable[[bool], _Comparis
 
     @lru_cache
     def make_artifacts(full: bool) -> dict[str, Artifact]:
+        """Run the comparison once for each `full`, and make all its artifacts."""
         run = compare(full)
         if run.result.is_interrupted:
             raise KeyboardInterrupt

@@ -205,6 +205,7 @@ def _make_progress_reporter(
     send_message = limit_message_rate(progress, _PROGRESS_PERIOD_SECONDS)
 
     def report(iteration: int, objective: float, bound: float) -> None:
+        """Send the message of one iteration, unless the last message is too recent."""
         # The smallest number prevents a division by 0.
         gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
         if target_gap < gap < 1:

@@ -104,6 +104,7 @@ def _make_clamped_noise(name: str) -> Callable[[BudgetedQuery], Reference]:
     """Make the function that evaluates clamped integer noise for a query."""
 
     def evaluate(query: BudgetedQuery) -> Reference:
+        """Return the noise of the family that is private for the query, with its exact loss."""
         from flint import ctx
 
         grid = _find_grid_of_answers(query)

@@ -155,7 +155,7 @@ class ChannelRequest(Request):
     def __post_init__(self) -> None:
         self._check_constraints()
         if self.question.directed and self.is_per_distance:
-            must("directed", "left out if epsilon is per unit of distance", True)
+            must("directed", "left out if epsilon is per unit of distance", got=True)
         if self.question.has_free_outputs:
             self._check_free_outputs()
         if self.has_several_bounds:

@@ -169,7 +169,7 @@ def round_exponential_weights(distances: list[list[Any]], rate: float) -> list[l
 
 
 def _invert_exponential(rate: float) -> float:
-    """Return e^-rate."""
+    """Return r = e^-rate, the parameter of the geometric mechanism."""
     return math.exp(-rate)
 
 
@@ -194,6 +194,7 @@ def make_selection(
     """
 
     def evaluate(query: BudgetedQuery) -> Reference:
+        """Return the mechanism of the largest private rate for the query."""
         distances = measure_distances(query)
         _, delta = read_epsilon_delta(query)
         pairs, epsilon = list_budgets(query)

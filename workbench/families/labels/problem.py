@@ -354,6 +354,7 @@ def _refine_route(route: Route) -> Route:
     """Return a route of channels whose answer is refined (`ChannelOfLabels.refine`)."""
 
     def answer(problem: ChannelOfLabels, programs: Programs | None, start: str) -> Answer | Doubt:
+        """Answer by the route, and refine the answer unless the route is in doubt."""
         result = route.answer(problem, programs, start)
         return result if isinstance(result, Doubt) else problem.refine(result)
 

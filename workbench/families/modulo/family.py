@@ -103,6 +103,7 @@ def _read_shifts(value: Any, name: str) -> tuple[Any, ...]:
         )
 
     def read_one_shift(part: Any, name: str) -> Any:
+        """Read one difference: an integer, or the integers of a vector."""
         if isinstance(part, (list, tuple)):
             return list_reader(read_integer)(part, name)
         return read_integer(part, name)
@@ -591,6 +592,7 @@ def list_modulo_points(question: Any, values: Values) -> Iterable[Point]:
             must("delta", f"0 when notion is {name}", ",".join(map(to_json_value, values["delta"])))
 
     def order_point(point: Point) -> tuple[bool, int, Any]:
+        """Return the sort key: least losses before least ε, then the notion, then ε."""
         columns, request = point
         is_least_epsilon = request.aim.minimise != "loss"
         return is_least_epsilon, notions.index(columns["notion"]), columns.get("epsilon", 0)

@@ -165,6 +165,7 @@ def _judge_least_delta(
         )
 
     def is_within_limit(delta: float) -> bool:
+        """Return whether the closed form at `delta` has at most the allowed loss."""
         law = find_strongest_law(request, delta)
         return law is not None and law.value <= max_loss
 

@@ -228,6 +228,7 @@ class Scan:
         low, high = self.grid[[max(index - 1, 0), index]].tolist()
 
         def is_private(x: float) -> bool:
+            """Return whether the law at grid parameter `x` needs at most the allowed δ."""
             table = self.family.table(self.n, x)
             return bool(self._compute_deltas(table, ratio, weight) <= max_delta)
 

@@ -389,6 +389,7 @@ class NoiseProblem(Problem):
             return
 
         def compute_audit_work(answer_count: int) -> int:
+            """Return the work of auditing the noise on the range 0..answer_count - 1."""
             question = replace(mechanism.question, clamp=(0, answer_count - 1))
             narrower = replace(mechanism, question=question)
             return count_work_units(narrower, claim.notion, claim.values)

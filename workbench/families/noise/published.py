@@ -458,9 +458,11 @@ def compute_gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -
     from flint import arb, ctx
 
     def normal_cdf(x: arb) -> arb:
+        """Enclose Φ(x), the standard normal distribution function."""
         return (-x / arb(2).sqrt()).erfc() / 2
 
     def is_private(value: float) -> bool:
+        """Return whether Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) <= δ is proven for σ = value."""
         sigma = arb(value)
         epsilon_ball = make_ball(Fraction(epsilon))
         half_shift = 1 / (2 * sigma)

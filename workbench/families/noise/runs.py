@@ -250,6 +250,7 @@ class RunsProblem(NoiseProblem):
         ):
 
             def make_law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
+                """Return the masses at a share of the largest steepness, and ε of one run."""
                 exponents = noise.exponents(share * noise.max_steepness)
                 return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
 
@@ -349,6 +350,7 @@ def _stretch_losses(losses: Vector, reach: int) -> Callable[[Vector], Vector]:
     sums = np.concatenate([[0.0], np.cumsum(losses)])
 
     def stretched_exponents(eta: Vector) -> Vector:
+        """Return the negative log density at the distances |η|, of any shape."""
         tail_exponents = np.maximum(0.0, eta / reach - losses.size) * losses[-1]
         return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + tail_exponents)
 

@@ -385,6 +385,7 @@ def make_exact_problem(
     metric = question.metric
 
     def losses(bins: Vector) -> Pair:
+        """Return the losses and their slopes in the outputs, one row for each law."""
         integrals = ErrorIntegrals(knots, bins, question.density)
         table = integrals.weights(question.loss).reshape(-1, bins.size)
         slopes = integrals.slopes(question.loss).reshape(-1, bins.size)
@@ -464,6 +465,7 @@ def make_grid_problem(
     shares = weights[:, None]
 
     def losses(bins: Vector) -> Pair:
+        """Return the losses of the points and their slopes in the outputs, (k, m) each."""
         gaps = bins - points[:, None]
         return shares * compute_error(np.abs(gaps), loss), shares * error_slope(gaps, loss)
 

@@ -401,6 +401,7 @@ def _compute_cell_means(density: Density) -> tuple[Vector, Vector, float, float]
     cuts = np.linspace(-1.0, 1.0, _CELL_COUNT + 1)
 
     def integrate_inside(breaks: Vector) -> tuple[Vector, Vector, Positions]:
+        """Return the nodes inside (-1, 1), their weights and their cells."""
         x, w = density.quadrature(breaks)
         is_inside = (np.abs(x) < 1) & (w > 0)
         x = x[is_inside]
@@ -536,6 +537,7 @@ def _compute_median_distance(density: Density) -> float:
     """
 
     def is_above_median(t: float) -> bool:
+        """Return whether at least half of the mass is at most `t`."""
         x, w = density.quadrature([t])
         return float(w[x <= t].sum()) >= 0.5
 

@@ -324,6 +324,7 @@ class SliceSearch:
         ranges: OpenNodes[tuple[int, int]] = OpenNodes()
 
         def make_bounds(start: int, stop: int) -> VectorBounds:
+            """Return bounds of the vector whose first entry is in the slices start..stop - 1."""
             low = float(edges[start])
             high = float(edges[stop])
             return {key: (np.array([low, 1 - high]), np.array([high, 1 - low]))}
@@ -351,6 +352,7 @@ class SliceSearch:
         share = math.exp(_RELATIVE.thickness * min(self.epsilon, 1.0)) - 1
 
         def compute_value(rqm_q: float) -> float:
+            """Return the best loss of the thin slice around RQM's selections for `rqm_q`."""
             bounds = {}
             for key, q in make_rqm_selections(self.shape, float(rqm_q)).items():
                 bounds[key] = _make_slice(q, share * np.minimum(q, 1 - q))

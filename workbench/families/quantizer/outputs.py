@@ -282,12 +282,14 @@ def _descend(
     lowest_values: list[float] = []
 
     def evaluate(point: Vector) -> _ValueAndSlope:
+        """Return value and slope at z, and remember the lowest value."""
         nonlocal lowest_value
         value_and_slope = compute_value(point)
         lowest_value = min(lowest_value, value_and_slope[0])
         return value_and_slope
 
     def stop(intermediate_result: OptimizeResult) -> None:
+        """Raise StopIteration, which ends SciPy's search, if the value has stalled."""
         lowest_values.append(lowest_value)
         if len(lowest_values) > _LIMITS.stall_window:
             earlier_value = lowest_values[-_LIMITS.stall_window - 1]

@@ -122,6 +122,7 @@ def _make_law_instance(
         return Quantizer.from_ends("laws", bins, inputs, laws)
 
     def compute_objective(quantizer: Quantizer) -> float:
+        """Return the loss that the program minimises, computed from the quantizer."""
         if not is_mvu:
             return float(quantizer.expected_loss(loss, uniform_density()))
         # MVU's objective is the mean over its grid.

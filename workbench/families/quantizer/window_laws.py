@@ -213,7 +213,7 @@ class _WindowDescent:
 
     @cached_property
     def ratio(self) -> float:
-        """Return e^ε."""
+        """Return e^ε, the largest ratio of an output's probabilities at two inputs."""
         return 1 + compute_odds(self.question.float_epsilon)
 
     @cached_property

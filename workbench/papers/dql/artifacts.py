@@ -208,7 +208,7 @@ def compute_theorem8_bound() -> pd.DataFrame:
     Returns:
         The columns ell_minus_1, mean_neg_log_delta, bound and slack (bound - mean).
     """
-    table = pd.DataFrame({"ell_minus_1": _geometric_grid(1e-6, 1e6, 241)})
+    table = pd.DataFrame({"ell_minus_1": _geometric_grid(low=1e-6, high=1e6, count=241)})
     excesses = table["ell_minus_1"].tolist()
     table["mean_neg_log_delta"] = [
         compute_levels(1 + excess).mean_neg_log_delta for excess in excesses
@@ -252,7 +252,7 @@ def compute_mean_lengths(epsilon: float, points: int) -> pd.DataFrame:
     """
     data = DataLaw.uniform(-1, 1)
     rows = []
-    for excess in _geometric_grid(1e-2, 1e2, points):
+    for excess in _geometric_grid(low=1e-2, high=1e2, count=points):
         law = compute_levels(1 + excess)
         sharp_bound, printed_bound = theorem8_bounds(epsilon, law, data.mean_size)
         row = {

@@ -147,6 +147,7 @@ def imply_optimum(bub: float, t4: float) -> Interval:
     """
 
     def compute_optimum(share: float) -> float:
+        """Return O for an exact entry `share` of Table 4, not in percent."""
         large_optimum = bub / (1 + share)
         return large_optimum if large_optimum >= 1 else bub - share
 

@@ -80,6 +80,7 @@ def compute_label_losses(data: str, mechanism: str, epsilon: Sequence[float]) ->
     values = labels.values
 
     def compute_mse(budget: float) -> float:
+        """Return the mean squared error of the mechanism at an ε, inf for no privacy."""
         if budget == math.inf:
             return float(labels.prior @ SQUARED(values, values))
         if mechanism in RESPONSES:

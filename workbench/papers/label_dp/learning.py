@@ -82,6 +82,7 @@ def _make_randomizer(name: str, values: Vector, epsilon: float, *, is_integer: b
     if name in RESPONSES:
 
         def respond(labels: Vector, seed: int) -> Vector:
+            """Privatise labels by the randomized response for the data's prior."""
             randomizer = LabelRandomizer(values, epsilon, RESPONSES[name])
             return randomizer.run(labels, Source(seed)).labels
 
@@ -97,6 +98,7 @@ def _make_randomizer(name: str, values: Vector, epsilon: float, *, is_integer: b
     rows = make_lattice_noise(name.lower(), low, int(values[-1]), epsilon).rows
 
     def add_integer_noise(labels: Vector, seed: int) -> Vector:
+        """Privatise integer labels by drawing from the rows of the clamped noise."""
         present, indices = np.unique(labels, return_inverse=True)
         laws = [rows[int(label) - low] for label in present]
         return (low + Sampler(laws, Source(seed)).draw_from(indices)).astype(float)
@@ -169,6 +171,7 @@ def _measure_test_errors(task: _Task, epsilons: Sequence[float], run_count: int)
         splits.append((*features, labels[train], task.truth[test]))
 
     def measure(privatise: Privatise) -> list[float]:
+        """Return the errors of models trained on privatised labels, one for each split."""
         errors = []
         for run, (train, test, train_labels, test_truth) in enumerate(splits):
             # The seeds differ from those of the splits.
@@ -263,10 +266,12 @@ def _make_count_task(records: int) -> _Task:
     truth = np.minimum(rng.poisson(rate), 40).astype(float)
 
     def fit(x: Any, labels: Vector) -> Any:
+        """Fit a Poisson regression to noisy labels."""
         model = _import_sklearn().linear_model.PoissonRegressor(alpha=1e-6, max_iter=300)
         return model.fit(x, labels)
 
     def deviance(predictions: Vector, true: Vector) -> float:
+        """Return half of the mean Poisson deviance of the predictions from the true counts."""
         logarithms = true * np.log(np.maximum(true, 1) / predictions)
         return float(np.mean(predictions - true + np.where(true > 0, logarithms, 0.0)))
 

@@ -102,6 +102,7 @@ def count_variables(n: int) -> Record:
     """
 
     def count_columns(question: ModuloNoise) -> int:
+        """Return the number of columns of the program that answers the question."""
         solution = design(question, notion="pdp", epsilon=1.5, delta=0.1, certify=False).solution
         assert solution
         return int(solution.program.shape[1])

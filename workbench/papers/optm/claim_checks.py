@@ -110,6 +110,7 @@ def compare_last_accuracies(table: pd.DataFrame) -> Record:
     errors = table.pivot_table("standard error", "batch", "mechanism")
 
     def compute_gains(other: str) -> pd.Series:
+        """Return the difference of means over its standard error, for each batch."""
         spread = np.sqrt(errors["OPTM"] ** 2 + errors[other] ** 2)
         gains: pd.Series = (means["OPTM"] - means[other]) / spread
         return gains

@@ -131,12 +131,14 @@ def check_theorem5() -> Record:
     outer = range(1, inner[0])
 
     def compute_left_law(i: int, x: float, j: int) -> float:
-        # (4) for a bin i <= j and an input with j bins at or left of it.
+        """Compute the probability of a bin i <= j at input x, by (4)."""
+        # j bins are at or left of x.
         right_law = q[m - j - 1][::-1]
         shares = [(bins[r] - x) / (bins[r] - bins[i - 1]) for r in range(j, m)]
         return q[j - 1][i - 1] * sum(p * s for p, s in zip(right_law, shares, strict=True))
 
     def compute_limit(i: int, k: int) -> float:
+        """Compute the limit of the probability of bin i as x rises to bin k."""
         return compute_left_law(i, bins[k - 1], k - 1)
 
     ratios = []
@@ -301,6 +303,7 @@ def _find_least_metric_epsilon(point_count: int) -> float:
     question = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
     def is_feasible(epsilon: float) -> bool:
+        """Return whether a private quantizer exists on the grid at this ε."""
         law = replace(question, epsilon=Fraction(epsilon))
         return solve_exact_quantizer(bins, law, knots=point_count) is not None
 
@@ -408,7 +411,7 @@ def _count_theorem6_slices(bins: str) -> int:
     solver = ProgramSolver(LawQuestion(ONE))
     solved_count = 0
     for q in np.arange(0.05, 1, 0.05):
-        program = shape.theorem6(20.0, 1.0, float(q), 0.0)
+        program = shape.theorem6(epsilon=20.0, u=1.0, o_before=float(q), o_last=0.0)
         solved_count += solver.solve(program) is not None
     solver.close()
     return solved_count

@@ -47,6 +47,7 @@ def make_ball_density() -> Density:
     )
 
     def evaluate(t: Vector) -> Vector:
+        """Evaluate the density of one coordinate, scale · (1 - t²)^((d-1)/2), at t."""
         base = np.maximum(0.0, 1 - t * t)
         density: Vector = scale * np.sqrt(base)
         for _ in range(half_dimension - 1):
