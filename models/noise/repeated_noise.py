@@ -89,6 +89,20 @@ class RepeatedNoiseLimits:
 
 _LIMITS = RepeatedNoiseLimits()
 _MIN_DELTA = 1e-300  # A δ below this counts as this, so that it has a logarithm.
+_BRACKET_GROWTH = 1.3  # The ends of the interval of a factor move by this ratio.
+_FACTOR_PRECISION = 1e-10  # A factor is computed up to this relative error.
+# The root is lowered by these multiples of its error in turn, until δ_T <= δ holds in floats.
+_ROOT_MARGINS = (0, 1, 10, 10**3, 10**6, 10**8)
+_SLOPE_STEP = 5e-4  # Half of the relative step of a difference quotient.
+_END_PRECISION = 1e-7  # The distance at which the steep end starts is computed up to this error.
+# The steep end starts before the distance at which its mass is δ/(10 T), plus this.
+_END_MARGIN = 8.0
+_MIN_GAUSSIAN_RUNS = 64  # From this many runs on, only nearly Gaussian starts are tried.
+_FIRST_START_SIZE = 64  # A start has this many privacy losses at first.
+_MIN_START_SIZE = 8  # A start keeps at least this many privacy losses.
+_MIN_SCALED_MASS = 1e-12  # Smaller masses count as this in the scale of the variables.
+_MAX_SLSQP_ITERATIONS = 80  # SLSQP ends after this many iterations.
+_SLSQP_PRECISION = 1e-10  # SLSQP ends if the objective changes by less than this.
 
 
 def noise_masses(privacy_losses: ArrayLike) -> Pair:
@@ -283,12 +297,12 @@ def find_largest_factor(
         if high == max_factor:
             return high
         low = high
-        high = min(max_factor, 1.3 * high)
+        high = min(max_factor, _BRACKET_GROWTH * high)
     while log_excess(low) > 0:
         high = low
-        low = low / 1.3
-    root = float(brentq(log_excess, low, high, xtol=1e-10 * high))
-    candidates = (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8))
+        low = low / _BRACKET_GROWTH
+    root = float(brentq(log_excess, low, high, xtol=_FACTOR_PRECISION * high))
+    candidates = (root * (1 - k * _FACTOR_PRECISION) for k in _ROOT_MARGINS)
     return next(factor for factor in candidates if log_excess(factor) <= 0)
 
 
@@ -299,10 +313,9 @@ def log_slope(composed_delta: Callable[[float], float], factor: float = 1.0) -> 
         composed_delta: function from a factor to δ_T.
         factor: the factor at which the slope is taken.
     """
-    step = 5e-4
-    high = max(composed_delta(factor * (1 + step)), _MIN_DELTA)
-    low = max(composed_delta(factor * (1 + -step)), _MIN_DELTA)
-    return math.log(high / low) / 1e-3
+    high = max(composed_delta(factor * (1 + _SLOPE_STEP)), _MIN_DELTA)
+    low = max(composed_delta(factor * (1 - _SLOPE_STEP)), _MIN_DELTA)
+    return math.log(high / low) / (2 * _SLOPE_STEP)
 
 
 def _stretch_to_delta(
@@ -351,6 +364,7 @@ def optimise_losses(
     """
 
     def mean_loss(privacy_losses: Vector) -> float:
+        """Return the expected loss of noise with these privacy losses."""
         return expected_loss(privacy_losses, loss)[0]
 
     max_sum = epsilon + _LIMITS.loss_margin
@@ -404,15 +418,17 @@ def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
         return np.asarray(share * np.clip(1 + 2 * distance, 1.0, 3.0), dtype=float)
 
     def is_private(end: float) -> bool:
+        """Return whether T runs with the steep end at this distance have δ_T <= δ."""
         return composed_delta(losses_with_end(end)) <= delta
 
-    max_end = math.log(10 * runs / delta) / share + 8.0
-    return losses_with_end(bisect(is_private, low=0.0, high=max_end, tolerance=1e-7)[1])
+    max_end = math.log(10 * runs / delta) / share + _END_MARGIN
+    _, end = bisect(is_private, low=0.0, high=max_end, tolerance=_END_PRECISION)
+    return losses_with_end(end)
 
 
 def _start_shapes(runs: int) -> list[tuple[float, float]]:
-    """Return (p, a) of the starts: nearly geometric for few runs, nearly Gaussian for many."""
-    if runs >= 64:
+    """Return (p, a) of the starts (module header), chosen by trial: near geometric and Gaussian."""
+    if runs >= _MIN_GAUSSIAN_RUNS:
         return [(0.8, 0.5), (1.0, 0.5)]
     nearly_geometric = [(0.0, 1.0), (0.01, 3.0), (0.02, 3.0), (0.03, 10.0), (0.1, 1.0), (0.2, 0.5)]
     nearly_gaussian = [(0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)]
@@ -429,16 +445,16 @@ def _make_start(
 
     There are as many as leave less than δ/100 of mass in the tail.
     """
-    size = 64
+    size = _FIRST_START_SIZE
     while True:
         shape = (np.arange(size) + offset) ** power
         privacy_losses = shape * composed_delta.epsilon / (composed_delta.runs * shape[size // 4])
         privacy_losses = _stretch_to_delta(composed_delta, delta, privacy_losses)
-        masses = noise_masses(privacy_losses)[0]
+        masses, _ = noise_masses(privacy_losses)
         is_heavy = masses * np.arange(masses.size) > delta / (100 * composed_delta.runs)
         heavy_count = int(is_heavy.sum()) + 2
         if heavy_count <= size:
-            first_losses = privacy_losses[: max(heavy_count, 8)]
+            first_losses = privacy_losses[: max(heavy_count, _MIN_START_SIZE)]
             if not power:
                 return first_losses
             return _stretch_to_delta(composed_delta, delta, first_losses)
@@ -457,7 +473,8 @@ def _improve(
     Each privacy loss stays within a factor 1 ± trust. The variables are the privacy losses, scaled
     by f^(1/4).
     """
-    scale = np.maximum(noise_masses(privacy_losses)[0][: privacy_losses.size], 1e-12) ** -0.25
+    masses, _ = noise_masses(privacy_losses)
+    scale = np.maximum(masses[: privacy_losses.size], _MIN_SCALED_MASS) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
         """Return the logarithm of the expected loss at the scaled variables, and its gradient."""
@@ -485,6 +502,6 @@ def _improve(
             method="SLSQP",
             constraints=[{"type": "ineq", "fun": slack, "jac": slack_gradient}],
             bounds=[((1 - trust) * x, (1 + trust) * x) for x in start],
-            options={"maxiter": 80, "ftol": 1e-10},
+            options={"maxiter": _MAX_SLSQP_ITERATIONS, "ftol": _SLSQP_PRECISION},
         )
     return optimum.x * scale

@@ -438,9 +438,9 @@ class _ChannelFamily(Family):
             values: option -> value, None if the option is not given.
             finite_values: The values of the options of a finite question.
         """
-        for name, other in (("x", "y"), ("y", "x")):
+        for name, partner in (("x", "y"), ("y", "x")):
             if values[name] is None:
-                must(name, f"given with {other} or centre: places in degrees have both", "none")
+                must(name, f"given with {partner} or centre: places in degrees have both", "none")
         if values["unit"] not in (None, "m"):
             must(
                 "unit", "m or left out with x and y, which are projected to metres", values["unit"]
@@ -512,7 +512,8 @@ class _ChannelFamily(Family):
         max_epsilon = Fraction(MAX_EPSILON)
         if values["minimise"] == "epsilon" and is_per_distance:
             # The limit holds for the neighbours of largest distance.
-            max_epsilon /= max(question.metric_pairs()[1], default=ONE)
+            _, distances = question.metric_pairs()
+            max_epsilon /= max(distances, default=ONE)
         claim = read_claim(values, max_epsilon=max_epsilon)
         return ChannelRequest.from_values(question, claim, values)
 

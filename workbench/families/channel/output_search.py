@@ -132,7 +132,7 @@ class OutputSearch:
         self._request = request
         self._accepted_gap = accepted_gap
         self._named_loss = request.losses.named_loss or Loss("table")
-        self._inputs = request.question.numbers[0]
+        self._inputs, _ = request.question.numbers
         self._lowest = min(self._inputs)
         self._highest = max(self._inputs)
         width = self._highest - self._lowest

@@ -100,7 +100,7 @@ _MAX_EPSILON_DENOMINATOR = 10**9
 # Names of routes, and the origin of the channel without privacy, as certificates state them.
 ONE_OUTPUT_NAME = "one output for all neighbours"
 _GEOMETRIC_ROUTE = "geometric noise, post-processed"
-_OPEN_ORIGIN = "the best output of every answer"
+_NO_PRIVACY_ORIGIN = "the best output of every answer"
 DIRECTED_NOTE = (
     "Directed neighbours protect one order of each pair only: the larger answer, or the first of a "
     "listed pair, against the other. Leave out directed to protect both orders."
@@ -136,7 +136,7 @@ class ChannelProblem(Problem):
     accepted_gap = 0.0
     routes: Sequence[Route] = (
         ONE_OUTPUT_ROUTE,
-        _make_route("outputs without privacy", "why_not_open", "answer_without_privacy"),
+        _make_route("outputs without privacy", "why_not_without_privacy", "answer_without_privacy"),
         _make_route(_GEOMETRIC_ROUTE, "why_not_geometric", "answer_by_geometric"),
         _make_route("blocks", "why_not_blocks", "answer_by_blocks"),
         Route(
@@ -174,7 +174,7 @@ class ChannelProblem(Problem):
             reason = "no one output is optimal for all neighbours"
         return reason
 
-    def why_not_open(self) -> Reason:
+    def why_not_without_privacy(self) -> Reason:
         """Return why the best output of every answer may not be published."""
         request = self.request
         reason = self.why_not_plain()
@@ -281,7 +281,7 @@ class ChannelProblem(Problem):
         K = np.zeros((question.k, question.m), dtype=object)
         K[np.arange(question.k), best_outputs] = 1
         loss = compute_integer_loss(K, request.losses, question.prior)
-        return self._answer_in_integers(K, loss, _OPEN_ORIGIN)
+        return self._answer_in_integers(K, loss, _NO_PRIVACY_ORIGIN)
 
     def answer_by_one_output(self) -> Answer | Doubt:
         """Return a channel that ignores its input. Its bound is the loss without privacy.
@@ -452,8 +452,9 @@ class ChannelProblem(Problem):
     def _simple_options(self) -> Options:
         """Return the solver's options for a simple candidate, which always has a little time."""
         options = self.request.how.options
-        time_limit = options.time_limit and max(options.time_limit, _MIN_SIMPLE_SECONDS)
-        return replace(options, time_limit=time_limit)
+        if not options.time_limit:
+            return options
+        return replace(options, time_limit=max(options.time_limit, _MIN_SIMPLE_SECONDS))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
         """Return a lower bound at δ, made from one at δ = 0 by `bound_gain_of_delta`.

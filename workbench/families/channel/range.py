@@ -467,7 +467,7 @@ class _RangeSearch:
             "rounded": points_text,
             "solver": finite_design.solver,
         }
-        constant_loss = self.question.best_constant(self._loss.name)[1]
+        _, constant_loss = self.question.best_constant(self._loss.name)
         design = replace(
             finite_design,
             request=reported_request,

@@ -293,8 +293,8 @@ class _LabelFamily(Family):
             companion = "rows of a loss" if has_loss_by_position else "neighbours"
             rule = f"in increasing order if {companion} are given by position"
             must("labels", rule, "another order")
-        is_method_open = values["method"] == "auto"
-        if is_method_open:
+        is_method_automatic = values["method"] == "auto"
+        if is_method_automatic:
             needs_program = (
                 values["outputs"]
                 or values["constraints"]
@@ -306,7 +306,7 @@ class _LabelFamily(Family):
         if values["method"] == "unbiased" and values["solver"] == "highs":
             # The default solver cannot solve cone programs.
             values["solver"] = "cvxpy:clarabel"
-        values["may_use_bins"] = is_method_open
+        values["may_use_bins"] = is_method_automatic
         return LabelRequest.from_values(question, read_claim(values), values)
 
     def open_session(self, request: Any) -> Session:
@@ -517,7 +517,8 @@ class _LabelFamily(Family):
 
         if _list_bins(design.mechanism) is None:
             return design.mechanism
-        return make_bin_rows(design.mechanism)[0]
+        channel, _ = make_bin_rows(design.mechanism)
+        return channel
 
 
 def _describe_class(design: Design, fields: Record) -> str:

@@ -129,6 +129,7 @@ class _LengthFunction:
         return lengths
 
     def __call__(self, log_delta: float) -> float:
+        """Compute E[bits] at one log2 δ₀."""
         return float(self.compute_at(np.array([log_delta]))[0])
 
 
@@ -260,7 +261,7 @@ def _compute_close_lengths(
 
 def _find_minimum(length: _LengthFunction, bits: float, low: float, high: float) -> float | None:
     """Find the minimum in (low, high) by Brent's method; None if its length is above `bits`."""
-    from scipy.optimize import minimize_scalar  # slow to import
+    from scipy.optimize import minimize_scalar  # The import is slow.
 
     minimum = minimize_scalar(
         length,
@@ -302,7 +303,8 @@ def _round_to_ell(
     The mean length is that of a code at ε, for a law of the data.
     Rounding to a double may increase the length by its last digits. None if no ℓ close by fits.
     """
-    ell = max(float(ell_from_delta(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
+    rounded_ell, _ = ell_from_delta(2.0**log_delta)
+    ell = max(float(rounded_ell), math.nextafter(1.0, 2.0))
     step = math.ulp(ell)
     for _ in range(_MAX_ROUNDING_STEPS):
         if mean_bits(epsilon, compute_levels(ell), code, data) <= bits:

@@ -81,6 +81,8 @@ _TRACED_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 
 _MAX_LISTED_MASSES = 24  # A report lists all masses if there are at most this many.
 _HEAVIEST_MASSES = 16  # If there are more masses, a report lists this many of the largest.
+_POINTS_PER_TASK = 20  # A sweep gives each process this many points at a time.
+_BARE_POINTS_PER_TASK = 500  # The same for bare linear programs, which take a millisecond.
 
 
 # Readers of options.
@@ -163,15 +165,18 @@ def _read_equal_groups(value: Any, name: str) -> tuple[Ints, ...]:
 
 
 def _make_question_of_table(
-    path: Any, query: Any, *, n: int | None, directed: bool, **others: Any
+    path: Any, query: Any, *, n: int | None, directed: bool, **unused_options: Any
 ) -> ModuloNoise:
-    """Make the question whose differences a table and a query give. Raises InvalidRequest."""
+    """Make the question whose differences a table and a query give. Raises InvalidRequest.
+
+    The unused options describe the differences in other ways, so they must be None.
+    """
     from workbench.data.query_differences import list_query_differences
     from workbench.questions.modulo_noise import ModuloNoise
 
     if path is None or query is None:
         raise InvalidRequest("data and query must be given together.")
-    given_options = [name for name, value in others.items() if value is not None]
+    given_options = [name for name, value in unused_options.items() if value is not None]
     if given_options or directed:
         name = given_options[0] if given_options else "directed"
         raise InvalidRequest(f"{name} must be left out where data and query give the differences.")
@@ -391,6 +396,7 @@ class _Modulo(Family):
         report = limit_message_rate(progress)
 
         def report_pieces(share: float, pieces: int) -> None:
+            """Report the proven share of the interval of δ and the number of pieces."""
             report(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
 
         with translate_errors():
@@ -484,11 +490,11 @@ class _Modulo(Family):
         return options | question.to_dict() | {"shifts": [list(shift) for shift in sorted(shifts)]}
 
     def points_per_task(self, values: Values) -> int:
-        """Return the points of a task: many for bare linear programs, which take a millisecond."""
+        """Return the number of points of a task: many for programs that are not audited."""
         is_bare = values["check"] in ("none", "bound") and values["notion"] in list_ratio_notions()
         if is_bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK:
-            return 500
-        return 20
+            return _BARE_POINTS_PER_TASK
+        return _POINTS_PER_TASK
 
     # Reports.
 
@@ -587,9 +593,11 @@ def list_modulo_points(question: Any, values: Values) -> Iterable[Point]:
     if values["loss"] == "prior-squared":
         must("loss", "one that needs no prior", repr(values["loss"]))
     notions = values["notion"]
-    for name in notions if values["epsilon"] else ():
-        if any(values["delta"]) and not get_notion(name).has_delta:
-            must("delta", f"0 when notion is {name}", ",".join(map(to_json_value, values["delta"])))
+    if values["epsilon"] and any(values["delta"]):
+        deltas_text = ",".join(map(to_json_value, values["delta"]))
+        for name in notions:
+            if not get_notion(name).has_delta:
+                must("delta", f"0 when notion is {name}", deltas_text)
 
     def order_point(point: Point) -> tuple[bool, int, Any]:
         """Return the sort key: least losses before least ε, then the notion, then ε."""

@@ -19,10 +19,11 @@ design come from (its origin). A new way to solve a request is a new route.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -158,7 +159,7 @@ class ModuloProblem(Problem):
         request = self.request
         assert programs is not None
         solution = self.solve_program(programs, start)
-        explain: Any = str  # str() is "": no explanation.
+        explain: Callable[[], str] = _explain_nothing
         if self._explains:
             explain = partial(explain_infeasibility, ModuloProblem, request, programs)
         if solution.x is None:
@@ -192,7 +193,7 @@ class ModuloProblem(Problem):
         """Return the noise with the solver's masses; negative ones are set to 0."""
         return AdditiveNoise.from_pmf(self.request.question, np.maximum(solution["f"], 0.0))
 
-    def _raise_without_point(self, solution: Solution, explain: Any) -> NoReturn:
+    def _raise_without_point(self, solution: Solution, explain: Callable[[], str]) -> NoReturn:
         """Raise the error for a solution without a point.
 
         Args:
@@ -213,9 +214,10 @@ class ModuloProblem(Problem):
         bounds = []
         if solution.bound is not None:
             bounds.append(solution.bound)
-        law = find_closed_form_bound(request)
-        if law is not None:
-            bounds.append(law[0])
+        closed_form = find_closed_form_bound(request)
+        if closed_form is not None:
+            closed_form_bound, _ = closed_form
+            bounds.append(closed_form_bound)
         bound = max(bounds, default=None)
         limit = LIMIT_NAMES.get(solution.termination, f"status {solution.termination}")
         bound_text = "unknown"
@@ -277,7 +279,7 @@ class ModuloProblem(Problem):
         Requests share a solver if their programs differ in parameter values only.
         """
         request = self.request
-        live = programs.live_sessions
+        sessions = programs.live_sessions
         key = (
             request.aim.minimise,
             bool(request.bounds.delta),
@@ -285,7 +287,7 @@ class ModuloProblem(Problem):
             request.wants_certificate,
         )
         with translate_errors():
-            if key not in live:
+            if key not in sessions:
                 model = request.model()
                 options = request.how.options
                 if request.wants_certificate:
@@ -293,10 +295,11 @@ class ModuloProblem(Problem):
                 if self.why_not_fast() is None:
                     from workbench.models.modulo.fast import FastSession  # This import is slow.
 
-                    live[key] = model, FastSession(model, programs.backend, options)
+                    sessions[key] = model, FastSession(model, programs.backend, options)
                 else:
-                    live[key] = model, programs.backend.open(model.program, options)
-        session: SolverSession | FastSession = live[key][1]
+                    sessions[key] = model, programs.backend.open(model.program, options)
+        session: SolverSession | FastSession
+        _, session = sessions[key]
         return session
 
     # Repair.
@@ -352,6 +355,7 @@ class ModuloProblem(Problem):
         minimises_delta = request.aim.minimise == "delta"
 
         def find_law() -> ClosedForm | None:
+            """Return the law of the closed form at the budget, None if δ is minimised."""
             if minimises_delta:
                 return None
             return find_strongest_law(request, float(request.claim.delta or 0))
@@ -585,6 +589,11 @@ class ModuloSession(ProblemSession):
         row["gap"] = request.loss_scale.gap(solution.objective, solution.bound)
         row["residual"] = solution.residuals.max_violation
         return row
+
+
+def _explain_nothing() -> str:
+    """Return no sentences: the conflict behind an infeasible request is not explained."""
+    return ""
 
 
 def _is_interrupted(solution: Solution) -> bool:

@@ -64,6 +64,7 @@ _TIE_TOLERANCE = 1e-11
 # For more answers no parameters are scanned: the noise is proven private before it is clamped.
 _MAX_SCANNED_ANSWERS = 60
 _MIN_MASS = 1e-290  # Ratios of smaller masses are not seen in floats.
+_SCAN_STEPS = 401  # A scan has this many steps of equal length.
 _SMALL_STEPS = 12  # A scan has this many values below its steps of equal length.
 _LARGE_STEPS = 25  # A scan has this many values above its steps of equal length.
 _BISECTION_STEPS = 60  # The interval of a parameter is halved this many times.
@@ -105,7 +106,8 @@ def _make_scan(family: str, steps: int) -> Vector:
 
     At the least value a mechanism is not private at any allowed budget. `steps` values lie evenly
     where budgets usually need them. A few more lie below and above, ever farther apart. The values
-    are α (geometric), log σ² (gaussian), and the scale of the exponential mechanism.
+    are α (geometric), log σ² (gaussian), and the scale of the exponential mechanism. The ends of
+    the three parts were chosen by trial; they affect the speed and not the privacy of the result.
     """
     if family == "geometric":
         middle = np.linspace(0.002, 0.9995, steps)
@@ -131,7 +133,9 @@ class Scan:
         steps: the number of parameter values in the scan.
     """
 
-    def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
+    def __init__(
+        self, family: str, n: int, distances: Sequence[int], steps: int = _SCAN_STEPS
+    ) -> None:
         self.family = BASELINE_FAMILIES[family]
         self.n = n
         # One order of each pair is enough: the laws of (q', q) are the mirror images of the laws
@@ -256,7 +260,7 @@ def compute_data_independent_error(
         The error rate as an exact number.
     """
     ratio_bounds = make_ratio_bounds(notion, {(): epsilon}, delta)
-    odds = exp_interval(ratio_bounds.epsilons[()], _ODDS_BITS)[0]
+    odds, _ = exp_interval(ratio_bounds.epsilons[()], _ODDS_BITS)
     pure_error = (order - 1) / (order - 1 + odds)
     share = 1 - ratio_bounds.delta
     if ratio_bounds.kind == HOCKEY_STICK:
@@ -328,7 +332,8 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
     for name in _SCANNED_FAMILIES:
         result = get_scan(name, question).find_private(epsilon, delta, notion.name)
         if result is not None:
-            row = result[1].matrix[middle]
+            _, channel, _ = result
+            row = channel.matrix[middle]
             laws[f"{name}, of the answer {middle}"] = np.roll(row, -middle)
     return {name: (np.arange(order), law) for name, law in laws.items()}
 

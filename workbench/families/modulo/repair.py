@@ -67,6 +67,9 @@ _CLAIM_TOLERANCE = Fraction(1, 10**12)
 _MASS_BITS = 120  # Before tails are raised, masses are rounded to this many bits.
 _MAX_RELATIVE_GAP = 1e-7  # A repair within this gap of the bound ends the search.
 _DELTA_BITS = 200  # A minimised δ that is no rational is rounded up to this many bits.
+_MAX_TAIL_DENOMINATOR = 1 << 20  # The privacy loss of a tail is rounded to this denominator.
+_DEFAULT_TAIL_PRIVACY_LOSS = 1e-3  # Tails fall by this privacy loss if no mass is seen.
+_MAX_UNNOTED_SHORTFALL = 1e-9  # A loss within this relative gap of the solver's claim has no note.
 # A repaired tail falls by one of these multiples of the largest privacy loss of the seen masses.
 _TAIL_FACTORS = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)
 
@@ -387,8 +390,8 @@ def find_cheapest_repair(
     )
     is_seen = (f > MIN_SEEN_MASS) & (shifted_masses > MIN_SEEN_MASS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Without any seen masses, tails fall by the privacy loss 0.001.
-        privacy_loss = np.log(f / shifted_masses).max(initial=1e-3, where=is_seen)
+        privacy_losses = np.log(f / shifted_masses)
+        privacy_loss = privacy_losses.max(initial=_DEFAULT_TAIL_PRIVACY_LOSS, where=is_seen)
     candidates = _Candidates(
         lambda repaired: compute_exact_loss(repaired.mechanism, request.losses)
     )
@@ -396,7 +399,9 @@ def find_cheapest_repair(
         masses = raw.exact_pmf
         if factor is not None:
             # Short rationals keep the exact powers of the tails short.
-            tail_privacy_loss = Fraction(float(privacy_loss) * factor).limit_denominator(1 << 20)
+            tail_privacy_loss = Fraction(float(privacy_loss) * factor).limit_denominator(
+                _MAX_TAIL_DENOMINATOR
+            )
             budgets = dict.fromkeys(question.differences, tail_privacy_loss)
             masses = [*map(Fraction, raise_weights(question, weights, budgets, pattern=None))]
         is_repaired = candidates.attempt(
@@ -435,7 +440,7 @@ def describe_shortfalls(
         amount = f"{round_up(proof.residual):.3g}"
         notes.append(f"The certified mechanism misses {limit} by {amount}, exactly.")
     if claimed_objective is not None and not request.loss_scale.proves(
-        objective, claimed_objective, 1e-9
+        objective, claimed_objective, _MAX_UNNOTED_SHORTFALL
     ):
         notes.append(
             f"The solver claims {claimed_objective:.12g}, which rests on its tolerances; "

@@ -244,8 +244,9 @@ class ModuloRequest(Request):
         names = {f"f({k})": (first + k,) for k in range(order)}
         sizes = "x".join(map(str, self.question.sizes))
         title = f"best noise modulo {sizes}, {self.aim.loss} loss"
+        _, epsilons = self.bounds.epsilon_levels
         return make_formula_program(
-            program, self.bounds.epsilon_levels[1], masses=names, title=title, exact=exact_numbers
+            program, epsilons, masses=names, title=title, exact=exact_numbers
         )
 
     def _list_exact_losses(self) -> list[Fraction]:
@@ -261,10 +262,10 @@ class ModuloRequest(Request):
     def parameters(self) -> Values:
         """Return the values of the model's parameters: name -> value. Raises Infeasible."""
         limit = self.loss_limit
-        # epsilon_levels is (group of every difference, ε of every group).
-        levels = [float(level) for level in self.bounds.epsilon_levels[1]]
+        _, group_epsilons = self.bounds.epsilon_levels
+        epsilons = [float(epsilon) for epsilon in group_epsilons]
         max_loss = None if limit is None else float(limit)
-        return self.model().values(levels, float(self.bounds.delta), max_loss)
+        return self.model().values(epsilons, float(self.bounds.delta), max_loss)
 
     def model(self, broken: Pattern | None = None) -> ModuloModel:
         """Return the model of the request.
@@ -289,18 +290,19 @@ class ModuloRequest(Request):
                 kind=HOCKEY_STICK,
                 loss=loss,
                 minimise="loss",
-                positive=False,
+                has_delta=False,
                 groups=(),
                 constraints=constraints,
             )
+        groups, _ = self.bounds.epsilon_levels
         model = _compile_model(
             sizes=sizes,
             shifts=tuple(self.budgets),
             kind=self.bounds.kind,
             loss=loss,
             minimise=self.aim.minimise,
-            positive=bool(self.bounds.delta),
-            groups=self.bounds.epsilon_levels[0],
+            has_delta=bool(self.bounds.delta),
+            groups=groups,
             constraints=constraints,
         )
         if broken is None:
@@ -324,7 +326,7 @@ def _compile_model(
     kind: RatioBound,
     loss: tuple[str, Rationals | None],
     minimise: str,
-    positive: bool,
+    has_delta: bool,
     groups: Ints,
     constraints: UserConstraints | None,
 ) -> ModuloModel:
@@ -338,18 +340,19 @@ def _compile_model(
         kind: the bound on ratios: the hockey stick (dp) or the mass above the ratio (pdp).
         loss: the name of the loss (or a `UserLosses`), and its prior or None.
         minimise: "loss", or "delta" for a limit on the loss.
-        positive: whether δ > 0, so that the model has variables for violations.
+        has_delta: whether δ > 0, so that the model has variables for violations.
         groups: for each shift, the index of its ε in the parameter "exp_epsilon".
         constraints: further linear constraints on f (N,); None without.
     """
-    losses = _compute_losses(loss[0], sizes, loss[1])
+    loss_name, prior = loss
+    losses = _compute_losses(loss_name, sizes, prior)
     model = ModuloModel(
         sizes,
         shifts,
         requires=kind,
         loss=losses,
         minimise=minimise,
-        has_delta=positive,
+        has_delta=has_delta,
         groups=groups,
         constraints=constraints,
     )

@@ -155,15 +155,16 @@ class WindowFactors:
     Laplace noise, if δ is large or ε is small.
 
     Attributes:
-        large_delta: the factor from δ = `min_large_delta` on.
-        min_large_delta: see large_delta.
-        small_epsilon: the factor below ε = `max_small_epsilon`, if δ is smaller.
-        max_small_epsilon: see small_epsilon.
-        usual: the factor in all other cases but the next one.
-        tight: the factor on the reals from ε = `min_tight_epsilon` on, and on the integers from
-            the sensitivity `min_tight_sensitivity` on.
-        min_tight_epsilon: see tight.
-        min_tight_sensitivity: see tight.
+        large_delta: the factor if δ is at least `min_large_delta`.
+        small_epsilon: the factor if δ is smaller and ε is below `max_small_epsilon`.
+        tight: the factor in the other cases on the reals if ε is at least `min_tight_epsilon`, and
+            on the integers if the sensitivity is at least `min_tight_sensitivity`.
+        usual: the factor in all remaining cases.
+        min_large_delta: the δ from which `large_delta` applies.
+        max_small_epsilon: the ε below which `small_epsilon` applies.
+        min_tight_epsilon: the ε from which `tight` applies on the reals.
+        min_tight_sensitivity: the sensitivity, in steps, from which `tight` applies on the
+            integers.
     """
 
     large_delta: float = 3.0
@@ -986,8 +987,8 @@ class _RealSearch(LineProgramSolver):
         reach = math.ceil((_LIMITS.reach_margin * last + 1) * k / start_cell_count)
         return max(k, min(window_size, reach))
 
-    def _is_shifted_loss(self, lower_cells: int, upper_cells: int) -> bool:
-        """Check whether the program of the upper bound is that of the lower bound.
+    def _have_same_program(self, lower_cells: int, upper_cells: int) -> bool:
+        """Check whether one program gives both bounds, up to a constant of the loss.
 
         The mean of x² over the cell of j is (jβ)² + β²/12. Without an atom, the losses of both
         programs then differ by a constant.
@@ -1017,7 +1018,7 @@ class _RealSearch(LineProgramSolver):
             self.bound_cell_count = lower_cells
         if self.best is None or self.gap > self.target_gap:
             loss_of_cell = cell_loss(self.request.loss_name, Fraction(1, upper_cells))
-            if self._is_shifted_loss(lower_cells, upper_cells):
+            if self._have_same_program(lower_cells, upper_cells):
                 answer = replace(answer, value=answer.value + float(loss_of_cell(0)))
             else:
                 answer = self._solve_grid(

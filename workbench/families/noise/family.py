@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _MAX_LISTED_NOISE = 12  # The report lists the probabilities of noise values up to this size.
+_MAX_QUOTED_CHARACTERS = 80  # An error quotes this many characters of a baseline's repr.
 
 _LOSS_RULE = (
     "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size "
@@ -293,7 +294,10 @@ class _NoiseFamily(Family):
             must("sensitivity", "an integer for noise on the integers", float(sensitivity))
         if clamp is not None and any(end.denominator != 1 for end in clamp):
             must("clamp", "integers LOW..HIGH for noise on the integers", format_range(clamp))
-        return IntegerNoise(int(sensitivity), clamp and (int(clamp[0]), int(clamp[1])))
+        if clamp is not None:
+            low, high = clamp
+            clamp = (int(low), int(high))
+        return IntegerNoise(int(sensitivity), clamp)
 
     def build_request(self, question: Any, values: Record) -> NoiseRequest:
         """Make the request from a question and exact option values. Raises InvalidRequest."""
@@ -321,8 +325,8 @@ class _NoiseFamily(Family):
 
         if request.is_on_reals and request.question.clamp is not None:
             return ClampedSession(request)
-        if request.aim.runs > 1:  # slow to import
-            from workbench.families.noise.runs import RunsProblem
+        if request.aim.runs > 1:
+            from workbench.families.noise.runs import RunsProblem  # The import is slow.
 
             return NoiseSession(request, RunsProblem)
         return NoiseSession(request, NoiseProblem)
@@ -348,11 +352,11 @@ class _NoiseFamily(Family):
         if isinstance(question, IntegerNoise):
             if isinstance(mechanism, AdditiveIntegerNoise):
                 return AdditiveIntegerNoise(question, mechanism.noise)
-            must("baseline", "noise on the integers", repr(mechanism)[:80])
+            must("baseline", "noise on the integers", repr(mechanism)[:_MAX_QUOTED_CHARACTERS])
         is_on_reals = isinstance(mechanism, AdditiveRealNoise)
         if not is_on_reals or mechanism.question.sensitivity != question.sensitivity:
             rule = "noise on the reals for the same sensitivity"
-            must("baseline", rule, repr(mechanism)[:80])
+            must("baseline", rule, repr(mechanism)[:_MAX_QUOTED_CHARACTERS])
         return mechanism
 
     # Reports.
@@ -477,7 +481,8 @@ class _NoiseFamily(Family):
 
         mechanism = design.mechanism
         if isinstance(mechanism, AdditiveRealNoise):
-            return list_curves(design.request, mechanism.density()[0])
+            edges, _ = mechanism.density()
+            return list_curves(design.request, edges)
         values = mechanism.noise.first + np.arange(len(mechanism.noise.weights))
         return list_curves(design.request, values)
 

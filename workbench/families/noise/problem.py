@@ -103,12 +103,12 @@ class NoiseProblem(Problem):
     routes: Sequence[Route] = (
         Route(
             "staircase",
-            applies=lambda problem: problem.why_no_staircase(),
+            applies=lambda problem: problem.why_not_staircase(),
             answer=lambda problem, programs, start: problem.answer_by_staircase(),
         ),
         Route(
             "programs at delta = 0",
-            applies=lambda problem: problem.why_no_pure_programs(),
+            applies=lambda problem: problem.why_not_pure_programs(),
             answer=lambda problem, programs, start: problem.answer_by_programs(
                 problem.bracket_at_zero_delta
             ),
@@ -136,7 +136,7 @@ class NoiseProblem(Problem):
 
     # Routes.
 
-    def why_no_staircase(self) -> Reason:
+    def why_not_staircase(self) -> Reason:
         """Return why the staircase is not known to be optimal; None if it is optimal.
 
         It is optimal at δ = 0 for losses that rise alike on both sides (Geng and Viswanath 2014).
@@ -201,7 +201,7 @@ class NoiseProblem(Problem):
             losses.append(self.compute_loss(AdditiveIntegerNoise(question, law)))
         return losses
 
-    def why_no_pure_programs(self) -> Reason:
+    def why_not_pure_programs(self) -> Reason:
         """Return why the programs of pure noise on the integers do not apply; None if they do."""
         request = self.request
         if request.is_on_reals:
@@ -303,7 +303,7 @@ class NoiseProblem(Problem):
         """Find the best noise at δ = 0; None if its program is too large or has no answer."""
         try:
             pure_problem = NoiseProblem(self.request.with_values(delta=ZERO))
-            if pure_problem.why_no_staircase() is None:
+            if pure_problem.why_not_staircase() is None:
                 mechanism: LineNoise = pure_problem.answer_by_staircase().mechanism
                 return mechanism
             return bracket_pure_noise(solver, self.compute_loss).mechanism

@@ -193,8 +193,9 @@ def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
 
     At δ = 0 noise with the exact scale 1/ε is private, so b, its float, is not rounded up.
     """
-    rounding = _PARAMETER_ROUNDING * bool(delta)
-    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + rounding)
+    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta))))
+    if delta:
+        scale *= 1 + _PARAMETER_ROUNDING
     power = line_noise.POWERS[loss]
     is_proven = not delta or _is_proven_in_balls(
         lambda: (
@@ -319,7 +320,8 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     laws = {}
     for name in LAW_NAMES:
         with suppress(NotApplicable):
-            law = _fit_integer_law(name, request)[0].law
+            fit, _ = _fit_integer_law(name, request)
+            law = fit.law
             reach = _find_reach(law)
             if reach <= _MAX_PLOTTED_REACH:
                 laws[name] = np.arange(-reach, reach + 1.0), compute_masses(law, -reach, reach)
@@ -335,7 +337,7 @@ def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
     from workbench.models.noise.repeated_wide_noise import (
         RepeatedWideNoise,
         published_shapes,
-    )  # slow to import
+    )  # The import is slow.
 
     d = int(request.question.sensitivity)
     noise = RepeatedWideNoise(

@@ -399,7 +399,9 @@ class NoiseRequest(Request):
             return LineLoss.from_values(losses)
         if losses in POWERS:
             return LineLoss.from_name(losses)
-        bend = math.ceil(parse_loss(losses).parameter or 0) if losses.startswith("huber") else 0
+        bend = 0
+        if losses.startswith("huber"):
+            bend = math.ceil(parse_loss(losses).parameter or 0)
         if bend > MAX_HUBER_BEND:
             rule = f"huber:h with h at most {MAX_HUBER_BEND} for noise that is not clamped"
             must("loss", rule, losses)

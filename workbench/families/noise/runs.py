@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,9 +56,6 @@ from workbench.privacy.repair import bound_inverse_exponential, build_staircase_
 from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
-# Noise, and a proven bound on the δ of all runs at the requested ε.
-ProvenNoise = tuple[AdditiveIntegerNoise, Fraction]
-
 _MASS_BITS = 80  # Masses are rounded to this many bits.
 _RATIO_BITS = 40  # The ratio of a geometric tail is rounded down to this many bits.
 _MAX_SHRINKINGS = 12  # A candidate that is not private after this many reductions is dropped.
@@ -70,6 +68,18 @@ _RESOLVED_PRIVACY_LOSS = 12  # Sums of privacy losses are resolved up to ε plus
 _MIN_SECONDS = 0.1  # The design of one run gets this time even if the deadline has passed.
 _EPSILON_MARGIN = Fraction(1, 10**12)  # An equal part of ε is lowered by this share.
 _DELTA_MARGIN = Fraction(1, 10**12)  # An equal part of δ is lowered by this share.
+
+
+class ProvenNoise(NamedTuple):
+    """Noise of one run whose composition is proven.
+
+    Attributes:
+        mechanism: the noise.
+        delta_bound: a proven upper bound on the δ of all runs at the requested ε.
+    """
+
+    mechanism: AdditiveIntegerNoise
+    delta_bound: Fraction
 
 
 @dataclass(frozen=True)
@@ -126,7 +136,9 @@ class RunsProblem(NoiseProblem):
             raise NotCertified(
                 "The privacy losses could not be reduced until the composition is within delta."
             )
-        mechanism, delta_bound = min(candidates, key=lambda pair: self.compute_loss(pair[0]))
+        mechanism, delta_bound = min(
+            candidates, key=lambda candidate: self.compute_loss(candidate.mechanism)
+        )
         pure_epsilon = audit(mechanism, 0).pure_epsilon
         share = Fraction(1, request.aim.runs)
         claim = Claim("dp", share * request.claim.epsilon, share * request.claim.delta)
@@ -230,13 +242,14 @@ class RunsProblem(NoiseProblem):
             delta_function = ComposedDelta(
                 request.aim.runs, epsilon, reach=epsilon + _RESOLVED_PRIVACY_LOSS
             )
-            yield _Shape(
-                lambda share: (
-                    noise_masses(losses * share)[0][: losses.size],
-                    float(losses[-1] * share),
-                ),
-                log_slope(lambda factor: delta_function(losses * factor)),
-            )
+
+            def make_scaled_law(share: float) -> tuple[Vector, float]:
+                """Return the masses with this share of the privacy losses, and the last loss."""
+                masses, _ = noise_masses(losses * share)
+                return masses[: losses.size], float(losses[-1] * share)
+
+            delta_slope = log_slope(lambda factor: delta_function(losses * factor))
+            yield _Shape(make_scaled_law, delta_slope)
             return
         power = POWERS[request.loss_name]
         noises = []
@@ -262,7 +275,7 @@ class RunsProblem(NoiseProblem):
         reach = question.sensitivity
         ratio = bound_inverse_exponential(self.request.claim.epsilon / self.request.aim.runs)
         laws = (build_staircase_law(ratio, reach, inner) for inner in range(1, reach + 1))
-        return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
+        return [ProvenNoise(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
     def _share_budget_equally(self) -> list[ProvenNoise]:
         """Design the noise of one run at slightly less than (ε/T, δ/T).
@@ -296,7 +309,9 @@ class RunsProblem(NoiseProblem):
         delta_bound = bound_composed_delta(
             single.mechanism, runs, request.claim.epsilon, request.claim.delta
         )
-        return [(single.mechanism, delta_bound)] if delta_bound <= request.claim.delta else []
+        if delta_bound > request.claim.delta:
+            return []
+        return [ProvenNoise(single.mechanism, delta_bound)]
 
     def _shrink_until_private(self, shape: _Shape) -> ProvenNoise | None:
         """Lower the steepness of a shape until its composition is proven to be within δ.
@@ -313,7 +328,7 @@ class RunsProblem(NoiseProblem):
                 noise, request.aim.runs, request.claim.epsilon, request.claim.delta
             )
             if delta_bound <= request.claim.delta:
-                return noise, delta_bound
+                return ProvenNoise(noise, delta_bound)
             log_excess = math.log(delta_bound / request.claim.delta)
             newton_step = log_excess / max(1.0, shape.delta_slope)
             decrease = (_NEWTON_FACTOR + reduction_count) * newton_step + _MIN_DECREASE

@@ -256,9 +256,10 @@ class LawProblem:
             epsilon: the budget ε > 0.
             outputs: the outputs (m,).
         """
-        losses = self._fold(self.compute_losses(outputs)[0])
+        losses, _ = self.compute_losses(outputs)
+        stated_losses = self._fold(losses)
         stated_points = self.points[self.stated_points]
-        return self.model.values(self.odds(epsilon), outputs, stated_points, losses)
+        return self.model.values(self.odds(epsilon), outputs, stated_points, stated_losses)
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """Solve the program and return the solver's solution, whatever its status is.

@@ -3,33 +3,33 @@
 `bound_least_error` and `compute_output_bound` answer: which error can no such mechanism undercut,
 with any outputs or with a given number of outputs?
 
-Notation. LP is the linear program of laws p_e at points x_e (e and e' are any two points), and
-duals are its multipliers. p_e(a) is the probability of the output a at x_e, loss_e(a) its loss
-there (times the weight of x_e), and n the number of points. M(x) is the output of the mechanism at
-the input x, X a random input, χ² the chi-squared divergence of two laws, and (z)^+ = max(0, z). MAE
-is the mean absolute error. The reach is the largest size of an output that is allowed.
+Notation. LP is the linear program of laws p_i at points x_i, i = 1..n, and duals are its
+multipliers. p_i(o) is the probability of the output o at x_i, and loss_i(o) its loss there (times
+the weight of x_i). M(x) is the output of the mechanism at the input x, X a random input, χ² the
+chi-squared divergence of two laws, and (z)^+ = max(0, z). MAE is the mean absolute error. The reach
+is the largest size of an output that is allowed.
 
-The limit, for any number of outputs. Outputs are added to the LP until its duals (α_e for the row
-Σ_a p_e(a) = 1, β_e for the row Σ_a a p_e(a) = x_e) prove that no other real output reduces the
-error. A new output a would have masses p_e(a) that differ by at most the factor e^ε. Scale them so
+The limit, for any number of outputs. Outputs are added to the LP until its duals (α_i for the row
+Σ_o p_i(o) = 1, β_i for the row Σ_o o p_i(o) = x_i) prove that no other real output reduces the
+error. A new output o would have masses p_i(o) that differ by at most the factor e^ε. Scale them so
 that the smallest is 1. Their contribution to the LP, priced by the duals, is at least
 
-    h(a) = min { Σ_e p_e(a) g_e(a) : 1 <= p_e(a) <= e^ε }
-         = Σ_e (g_e(a))^+ - e^ε (-g_e(a))^+,           g_e(a) = loss_e(a) - α_e - β_e a
+    h(o) = min { Σ_i p_i(o) g_i(o) : 1 <= p_i(o) <= e^ε }
+         = Σ_i (g_i(o))^+ - e^ε (-g_i(o))^+,           g_i(o) = loss_i(o) - α_i - β_i o
 
-since masses are small (1) where g_e > 0 and large (e^ε) where g_e < 0. If h(a) >= 0 for every a in
-the reach, no output reduces the error, and Σ_e α_e + β_e x_e is a lower bound for every mechanism
-(weak duality). h is piecewise polynomial in a, so its minimum is computed, not sampled. If it is
-negative, every α_e is lowered by -min h / n: g_e rises by that, so h rises by at least -min h.
+since masses are small (1) where g_i > 0 and large (e^ε) where g_i < 0. If h(o) >= 0 for every o in
+the reach, no output reduces the error, and Σ_i α_i + β_i x_i is a lower bound for every mechanism
+(weak duality). h is piecewise polynomial in o, so its minimum is computed, not sampled. If it is
+negative, every α_i is lowered by -min h / n: g_i rises by that, so h rises by at least -min h.
 
-For the loss |a - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B).
+For the loss |o - x| outputs may be arbitrarily far (a mass λ/B at B has the loss λ for every B).
 There the infimum is not attained, and α and β are reduced until the slope of h at infinity is not
 negative.
 
 From points to the interval [-1, 1]. The average of a mechanism over a cell of width w is a private
 law that is unbiased at the midpoint of the cell. Its loss there is at most (w/4) tanh(ε/2) more
-than the mean loss in the cell, for two reasons. The mean of |a - x| under an unbiased law is that
-of 2 (a - x)^+, which is convex in x. And Pr[a > midpoint] varies by at most tanh(ε/2) between the
+than the mean loss in the cell, for two reasons. The mean of |o - x| under an unbiased law is that
+of 2 (o - x)^+, which is convex in x. And Pr[o > midpoint] varies by at most tanh(ε/2) between the
 inputs of the cell. So the optimum of the LP over midpoints (and ±1 with weight 0), minus
 (w/4) tanh(ε/2), is a lower bound for every mechanism on the interval.
 
@@ -49,7 +49,7 @@ For a number of outputs, the bound is the largest of these bounds for the error 
   are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
   >= 2/(3 (m - 1)²). This is tight at large ε.
 * Two inputs x < y cannot be distinguished well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
-  (y - x) Σ_i min(p(x, i), p(y, i)) >= 2 (y - x)/(1 + e^ε). If the quantiles q and q + 1/2 are
+  (y - x) Σ_o min(p(x, o), p(y, o)) >= 2 (y - x)/(1 + e^ε). If the quantiles q and q + 1/2 are
   paired, MAE >= 2 E|X - median|/(1 + e^ε). The variance at x is at least
   Δ²/χ² >= Δ² e^ε/(e^ε - 1)², where Δ = 1 + |x| is the distance to the farther end (Hammersley,
   Chapman and Robbins). This is never 0, while the limit is 0 at very large ε.
@@ -82,6 +82,10 @@ from workbench.solvers.arrays import Pair, Positions, Vector
 from workbench.solvers.search import bisect
 
 _CELL_COUNT = 40  # [-1, 1] is divided into this many cells; more cells give a closer bound.
+_MAX_ROUNDS = 40  # Outputs are added to the LP at most this many times.
+_MAX_DENSITY_ROUNDS = 10  # The same for a density that is not uniform, whose rounds take longer.
+_FIRST_OUTPUT_COUNT = 8  # The first LP has this many outputs >= 0 if the loss has a squared part.
+_FIRST_INNER_COUNT = 5  # The first LP has this many outputs from 0 to the largest input otherwise.
 _KNOT_COUNT = 41  # The mechanism near the limit has this many knots.
 _PRICING_ROUNDING = 1e-13  # Sums that price outputs err by less than this share times e^ε.
 _LIMIT_TOLERANCE = 1e-6  # Outputs are added until upper and lower bound differ by at most this.
@@ -197,7 +201,7 @@ class _LimitDual:
         """Find the outputs in ±reach between which h is a polynomial."""
         a, b = error_coefficients(self.loss)
         breaks = [self.x]
-        # The zeros of g on either side of x_e solve b w d² + (sign a w - β) d - (α + β x) = 0.
+        # The zeros of g on either side of x_i solve b w d² + (sign a w - β) d - (α + β x) = 0.
         for sign in (-1.0, 1.0):
             p = b * self.w
             q = sign * a * self.w - self.beta
@@ -242,7 +246,7 @@ def solve_unlimited_outputs(
     reach: float = math.inf,
     weights: Vector | None = None,
     symmetric: bool = True,
-    rounds: int = 40,
+    rounds: int = _MAX_ROUNDS,
     context: LawQuestion | None = None,
 ) -> Limit:
     """Bound the least mean loss of ε-private unbiased laws at points, with any outputs.
@@ -316,8 +320,9 @@ def _make_first_outputs(
     least_reach = smallest_reach(epsilon, c)
     last = _choose_last_output(points, epsilon, reach, has_squared_part)
     if has_squared_part:
-        return _mirror_values(np.linspace(0, 1, 8) * min(last, _GRID.first_squared * least_reach))
-    inner = np.linspace(0, c, 5)
+        first_reach = min(last, _GRID.first_squared * least_reach)
+        return _mirror_values(np.linspace(0, 1, _FIRST_OUTPUT_COUNT) * first_reach)
+    inner = np.linspace(0, c, _FIRST_INNER_COUNT)
     outer = min(last, _GRID.first_absolute * least_reach)
     return _mirror_values(np.asarray([*inner, outer, last]))
 
@@ -384,7 +389,7 @@ def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
         reach=reach,
         weights=weights,
         symmetric=is_uniform,
-        rounds=40 if is_uniform else 10,
+        rounds=_MAX_ROUNDS if is_uniform else _MAX_DENSITY_ROUNDS,
         context=question,
     )
     lower = limit.lower - a * absolute_excess * math.tanh(epsilon / 2) - b * squared_excess
@@ -562,7 +567,7 @@ def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     """
     law = LawQuestion(read_number(epsilon, "epsilon"))
     limit = bound_least_error(law, reach)
-    outputs = np.unique(np.round(limit.outputs, 9))
+    outputs = np.unique(np.round(limit.outputs, _GRID.decimals))
     knots = np.linspace(-1, 1, _KNOT_COUNT)
     is_used = np.zeros(outputs.size, dtype=bool)
     while not is_used.all():

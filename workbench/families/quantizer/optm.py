@@ -369,7 +369,7 @@ class SliceSearch:
         values = [compute_value(rqm_q) for rqm_q in centres]
         if min(values) >= _RELATIVE.no_law_value:
             return
-        from scipy.optimize import minimize_scalar  # slow to import
+        from scipy.optimize import minimize_scalar  # The import is slow.
 
         best = centres[int(np.argmin(values))]
         minimize_scalar(
@@ -444,7 +444,7 @@ def solve_optm(
     bins: Sequence[Fraction],
     question: LawQuestion,
     *,
-    width: float | None = 0.01,
+    width: float | None = WIDTHS[0],
     solver: ProgramSolver | None = None,
 ) -> QuantizerAnswer | None:
     """Find the best two-bin mechanism by OPTM's LPs on given bins.
@@ -476,7 +476,8 @@ def solve_optm(
         search.solve_slice({})
     elif width is None:
         search.search_relative_slices()
-    elif [length for _, length in bounded_keys] == [2]:
+    elif len(bounded_keys) == 1 and bounded_keys[0][1] == 2:
+        # Only one vector is bounded, and it has two entries.
         search.search_slices(bounded_keys[0], width)
     else:
         for start in search.list_starts():

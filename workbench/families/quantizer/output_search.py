@@ -62,8 +62,8 @@ from workbench.models.quantizer.program import default_reach
 from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Vector
 
-# Numbers of outputs that are searched for on the way to more outputs.
-# Above 16, not every number is searched, to save time. A rung is added here.
+# Numbers of outputs that are searched for on the way to more outputs ("rungs" of the search). Above
+# 16, not every number is searched, to save time.
 _RUNGS = (*range(2, 17), 24, 36, 54)
 
 
@@ -87,7 +87,9 @@ class OutputSearchLimits:
         inner_share: outputs below this share of the outermost one are inner outputs, which are
             moved to the mean of an asymmetric density.
         wider_shares: outermost outputs are moved out by these shares of the excess, in turn, if the
-            program at the found ones ends above the value of the search.
+            program at the outputs of the search ends above the value of the search.
+        asymmetry: outputs are moved by these shares of the smallest gap, in turn, to make symmetric
+            outputs asymmetric.
     """
 
     max_random_outputs: int = 4
@@ -101,6 +103,7 @@ class OutputSearchLimits:
     two_output_margin: float = 1e-12
     inner_share: float = 0.9
     wider_shares: tuple[float, ...] = (1e-6, 1e-5, 1e-4)
+    asymmetry: tuple[float, ...] = (0.1, -0.1, 0.05)
 
 
 _LIMITS = OutputSearchLimits()
@@ -469,9 +472,9 @@ class _OutputSearch:
 
 
 def _break_symmetry(outputs: Vector) -> Vector:
-    """Make symmetric outputs asymmetric: every inner gap a tenth longer or shorter in turn."""
+    """Make symmetric outputs asymmetric by moves that are small compared with the gaps."""
     smallest_gap = np.diff(outputs).min()
-    return np.sort(outputs + np.resize((0.1, -0.1, 0.05), outputs.size) * smallest_gap)
+    return np.sort(outputs + np.resize(_LIMITS.asymmetry, outputs.size) * smallest_gap)
 
 
 def _orient_optimum(best: LocalOptimum) -> LocalOptimum:

@@ -58,7 +58,7 @@ INFEASIBLE_VALUE = 1e6
 _ValueAndSlope = tuple[float, Vector]
 
 
-class _DescentPoint(NamedTuple):
+class DescentPoint(NamedTuple):
     """A point z (k,) of a descent and the value of the laws there."""
 
     value: float
@@ -75,6 +75,15 @@ _START_SHAPES = (
     (1.15, 0.3),
     (1.4, 2.5),
 )
+
+
+# For an even number of outputs, the first positive output of a start is this share of the distance
+# between two outputs away from 0 (before a power is applied). It was chosen by trial.
+_FIRST_EVEN_STEP = 0.6
+_EQUAL_REACH_FACTOR = (
+    1.001  # The alphabet with equal distances has this multiple of the least reach.
+)
+_EXPONENTIAL_DIGITS = 40  # Decimal digits with which an exponential is computed before rounding.
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,8 @@ def make_spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
         The starts, (m,) each.
     """
     least_reach = smallest_reach(epsilon)
-    steps = np.arange(m // 2) + (1.0 if m % 2 else 0.6)
+    first_step = 1.0 if m % 2 else _FIRST_EVEN_STEP
+    steps = np.arange(m // 2) + first_step
     starts = []
     for factor, power in _START_SHAPES[:count]:
         positive_half = least_reach * factor * (steps / steps[-1]) ** power
@@ -185,7 +195,7 @@ def make_start_alphabets(
     """
     least_reach = smallest_reach(epsilon)
     alphabets = make_spread_starts(m, epsilon, starts)
-    alphabets.append(least_reach * np.linspace(-1.001, 1.001, m))
+    alphabets.append(least_reach * np.linspace(-_EQUAL_REACH_FACTOR, _EQUAL_REACH_FACTOR, m))
     if m >= inputs and (m - inputs) % 2 == 0:
         grid = np.linspace(-1.0, 1.0, inputs)
         # An end exceeds the least reach by the excess.
@@ -276,7 +286,7 @@ def _descend(
         bounds: the least and the largest z, (k,) each.
         iterations: the largest number of iterations.
     """
-    from scipy.optimize import Bounds, minimize  # slow to import
+    from scipy.optimize import Bounds, minimize  # The import is slow.
 
     lowest_value = math.inf
     lowest_values: list[float] = []
@@ -284,9 +294,9 @@ def _descend(
     def evaluate(point: Vector) -> _ValueAndSlope:
         """Return value and slope at z, and remember the lowest value."""
         nonlocal lowest_value
-        value_and_slope = compute_value(point)
-        lowest_value = min(lowest_value, value_and_slope[0])
-        return value_and_slope
+        value, slope = compute_value(point)
+        lowest_value = min(lowest_value, value)
+        return value, slope
 
     def stop(intermediate_result: OptimizeResult) -> None:
         """Raise StopIteration, which ends SciPy's search, if the value has stalled."""
@@ -407,7 +417,7 @@ class _Coordinates:
 
 def _compute_exponential(z: float) -> float:
     """Compute e^z correctly rounded, so that it is the same on every machine."""
-    with localcontext(prec=40):
+    with localcontext(prec=_EXPONENTIAL_DIGITS):
         return float(Decimal(z).exp())
 
 
@@ -426,9 +436,9 @@ class _OutputDescent:
         self.coordinates = coordinates
         # The best point of a descent; None before a law was found. The point at which SLSQP ends
         # may be worse.
-        self._best: _DescentPoint | None = None
+        self._best: DescentPoint | None = None
 
-    def run(self, z: Vector, rounds: int, iterations: int) -> _DescentPoint:
+    def run(self, z: Vector, rounds: int, iterations: int) -> DescentPoint:
         """Descend from z, then again from the best point while this lowers the value.
 
         Args:
@@ -443,11 +453,11 @@ class _OutputDescent:
         value = INFEASIBLE_VALUE
         for _ in range(rounds):
             _descend(self._evaluate, z, self.coordinates.bounds, iterations)
-            best: _DescentPoint | None = self._best  # `_evaluate` sets it.
+            best: DescentPoint | None = self._best  # `_evaluate` sets it.
             if best is None or not best.value < value * (1 - _LIMITS.stall_share):
                 break
             value, z = best
-        return self._best or _DescentPoint(INFEASIBLE_VALUE, z)
+        return self._best or DescentPoint(INFEASIBLE_VALUE, z)
 
     def _evaluate(self, point: Vector) -> _ValueAndSlope:
         """Return the optimum of the LP at z, and its slope in z."""
@@ -458,7 +468,7 @@ class _OutputDescent:
         if answer is None or not answer.slopes.size:
             return INFEASIBLE_VALUE, slopes
         if self._best is None or answer.value < self._best.value:
-            self._best = _DescentPoint(answer.value, z)
+            self._best = DescentPoint(answer.value, z)
         value_slopes = answer.slopes
         if self.coordinates.symmetric:
             # The mirror image of an output moves in the opposite direction.
@@ -521,9 +531,10 @@ def search_best_outputs(
     best = min(
         results,
         key=lambda point: float(f"{point.value:.9g}"),
-        default=_DescentPoint(INFEASIBLE_VALUE, np.zeros(0)),
+        default=DescentPoint(INFEASIBLE_VALUE, np.zeros(0)),
     )
     if best.value >= INFEASIBLE_VALUE:
         return None
     start_values = tuple(point.value for point in results)
-    return LocalOptimum(coordinates.to_outputs(best.z)[0], best.value, start_values)
+    outputs, _, _ = coordinates.to_outputs(best.z)
+    return LocalOptimum(outputs, best.value, start_values)

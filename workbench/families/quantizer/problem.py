@@ -275,21 +275,21 @@ class QuantizerProblem(Problem):
         """Find the best RQM or ERM. Raises NotProven if no private parameter was found."""
         method = self.request.how.method
         name = method.upper()
-        found = find_best_parameter(method, self.bins, self.levels, self.law_question)
-        if found is None:
+        best = find_best_parameter(method, self.bins, self.levels, self.law_question)
+        if best is None:
             epsilon = f"{self.law_question.float_epsilon:g}"
             bins = "any bins tried" if self.bins is None else "these bins"
             raise NotProven(f"No parameter of {name} is private for {bins} at epsilon = {epsilon}.")
-        quantizer = found.quantizer
+        quantizer = best.quantizer
         notes = []
-        if found.parameter:
+        if best.parameter:
             notes.append(
-                f"{found.parameter} is the largest private parameter of {name} on these bins, by "
+                f"{best.parameter} is the largest private parameter of {name} on these bins, by "
                 "bisection. The error never increases with it."
             )
         if self.bins is None and self.levels > 2:
             notes.append("The bins are the best of a search, and not proven optimal.")
-        if found.is_stopped:
+        if best.is_stopped:
             notes.append("The time limit stopped the search for bins. Better bins may exist.")
         error = quantizer.expected_loss(self.law_question.loss, self.law_question.density)
         return QuantizerAnswer(error, None, quantizer, None, notes=tuple(notes))
@@ -349,7 +349,8 @@ class QuantizerProblem(Problem):
         Args:
             mechanism: a quantizer of the inputs of the request.
         """
-        return audit_quantizer(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
+        privacy, _ = audit_quantizer(mechanism, self.request.claim.epsilon, self.request.aim.metric)
+        return privacy
 
     def claim_for_audit(self, privacy: Privacy) -> Claim:
         """Return the claim. For the metric "squared" it has the budget of every two knots.

@@ -51,6 +51,7 @@ from workbench.exact.objects import Progress
 from workbench.families.quantizer.laws import LawQuestion, ignore_progress
 from workbench.families.quantizer.outputs import (
     INFEASIBLE_VALUE,
+    DescentPoint,
     LocalOptimum,
     find_thread_pools,
 )
@@ -274,7 +275,7 @@ class _WindowDescent:
         output_slopes = -left_slopes[self.m - 1 :: -1]
         low_slopes = left_slopes[: self.m - 1 : -1]
         left_slopes = np.concatenate([output_slopes, low_slopes])
-        units = self.units_and_origins[0]
+        units, _ = self.units_and_origins
         excess = units[0]
         slopes = np.array([right_slopes, left_slopes]) * units / excess
         return np.array([right, left]) / excess, slopes
@@ -290,7 +291,7 @@ class _WindowDescent:
         limits = np.append(np.zeros(self.m - 1), [1.0, -1.0])
         return rows * units, limits - rows @ origins
 
-    def descend(self, z: Vector, tolerance: float) -> tuple[float, Vector] | None:
+    def descend(self, z: Vector, tolerance: float) -> DescentPoint | None:
         """Descend from z.
 
         Args:
@@ -300,27 +301,39 @@ class _WindowDescent:
         Returns:
             The best value and its z; None if no point on the way has a private unbiased law.
         """
-        from scipy.optimize import Bounds, minimize  # slow to import
+        from scipy.optimize import Bounds, minimize  # The import is slow.
 
-        best: list[tuple[float, Vector]] = []  # Empty, or the best (value, z) with a law so far.
+        best: DescentPoint | None = None  # The best point with a law so far.
         values: list[float] = []  # The best value after each iteration.
-        compute_means = lru_cache(maxsize=1)(lambda key: self.compute_means(np.frombuffer(key)))
+        units, _ = self.units_and_origins
         rows, limits = self.linear_constraints
+        # SLSQP asks for the constraints and their slopes at the same z in turn.
+        cached_means = lru_cache(maxsize=1)(lambda key: self.compute_means(np.frombuffer(key)))
 
         def evaluate(z: Vector) -> tuple[float, Vector]:
             """Return the value and its slopes in z, divided by `limit`; remember the best z."""
+            nonlocal best
             objective = compute_window_objective(self.question, *self.read_variables(z))
-            if not best or objective.value < best[0][0]:
-                distances = compute_means(z.tobytes())[0]
+            if best is None or objective.value < best.value:
+                distances, _ = cached_means(z.tobytes())
                 if distances.min() > -_LIMITS.mean_tolerance:
-                    best[:] = [(objective.value, z.copy())]
-            slopes = objective.slopes * self.units_and_origins[0] / self.limit
-            return objective.value / self.limit, slopes
+                    best = DescentPoint(objective.value, z.copy())
+            return objective.value / self.limit, objective.slopes * units / self.limit
+
+        def compute_slacks(z: Vector) -> Vector:
+            """Return the numbers that are >= 0 if z satisfies the constraints."""
+            distances, _ = cached_means(z.tobytes())
+            return np.concatenate([distances, rows @ z - limits])
+
+        def compute_slack_slopes(z: Vector) -> Vector:
+            """Return the slopes of the slacks in z, one row for each slack."""
+            _, distance_slopes = cached_means(z.tobytes())
+            return np.concatenate([distance_slopes, rows])
 
         def stop(intermediate_result: OptimizeResult) -> None:
             """End the descent if the last iterations gained too little."""
             # Without a law so far, every iteration counts as an improvement.
-            values.append(best[0][0] if best else INFEASIBLE_VALUE - len(values))
+            values.append(INFEASIBLE_VALUE - len(values) if best is None else best.value)
             if len(values) > _LIMITS.stall_window:
                 earlier_value = values[-_LIMITS.stall_window - 1]
                 if not values[-1] < earlier_value * (1 - _LIMITS.stall_share):
@@ -328,8 +341,8 @@ class _WindowDescent:
 
         constraints: Any = {
             "type": "ineq",
-            "fun": lambda z: np.concatenate([compute_means(z.tobytes())[0], rows @ z - limits]),
-            "jac": lambda z: np.concatenate([compute_means(z.tobytes())[1], rows]),
+            "fun": compute_slacks,
+            "jac": compute_slack_slopes,
         }
         # The matrices are so small that threads would wait for each other.
         with find_thread_pools().limit(limits=1, user_api="blas"):
@@ -343,7 +356,7 @@ class _WindowDescent:
                 callback=stop,
                 options={"maxiter": _LIMITS.iterations, "ftol": tolerance},
             )
-        return best[0] if best else None
+        return best
 
     def round_variables(self, z: Vector) -> Pair:
         """Return rounded outputs and the least masses of z, (m,) each.
@@ -357,6 +370,7 @@ class _WindowDescent:
         is_output = np.arange(z.size) < self.m
         rounded_z = np.where(is_output, np.round(z, _LIMITS.decimals), z)
         for bound in self.bounds:
+            # Variables within the rounding of a bound are moved to it.
             is_at_bound = np.abs(z - bound) < 10.0**-_LIMITS.decimals
             rounded_z = np.where(is_at_bound, bound, rounded_z)
         return self.read_variables(rounded_z)
@@ -389,11 +403,11 @@ def search_window_outputs(
         result = descent.descend(descent.make_start(start), _LIMITS.first_tolerance)
         if result is not None:
             results.append(result)
-            progress(f"start {k + 1}: {result[0]:.6f}")
+            progress(f"start {k + 1}: {result.value:.6f}")
     if not results:
         return None
-    best = min(results, key=lambda result: float(f"{result[0]:.9g}"))
-    value, z = descent.descend(best[1], _LIMITS.last_tolerance) or best
+    best = min(results, key=lambda result: float(f"{result.value:.9g}"))
+    value, z = descent.descend(best.z, _LIMITS.last_tolerance) or best
     outputs, low = descent.round_variables(z)
     bends = compute_window_objective(question, outputs, low).bends
     start_values = tuple(value for value, _ in results)
