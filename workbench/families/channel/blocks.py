@@ -39,6 +39,8 @@ _GRID_GAP = 1e-5
 # A point within this relative gap of the exact bound is called optimal, whatever stopped the
 # method.
 _OPTIMAL_GAP = 1e-7
+# A gap is relative to at least this, so that nothing is divided by 0.
+_MIN_GAP_SCALE = 1e-300
 # Two progress messages are at least this far apart.
 _PROGRESS_PERIOD_SECONDS = 2.0
 
@@ -206,8 +208,7 @@ def _make_progress_reporter(
 
     def report(iteration: int, objective: float, bound: float) -> None:
         """Send the message of one iteration, unless the last message is too recent."""
-        # The smallest number prevents a division by 0.
-        gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
+        gap = (objective - bound) / max(abs(objective), abs(bound), _MIN_GAP_SCALE)
         if target_gap < gap < 1:
             seconds_left = clock.elapsed_seconds * math.log(gap / target_gap) / -math.log(gap)
             send_message(

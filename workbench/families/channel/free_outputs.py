@@ -189,6 +189,6 @@ class FreeOutputsSession(ProblemSession):
         there.
         """
         design = super()._design_least(request, name, least)
-        outputs = design.mechanism.axis_labels[1]
+        _, outputs = design.mechanism.axis_labels
         losses = make_loss_table(request.question.with_outputs(outputs), request.aim.loss)
         return replace(design, request=design.request.with_outputs(outputs, losses))

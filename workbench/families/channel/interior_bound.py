@@ -87,7 +87,8 @@ def bound_smooth_loss(
     allowance = Fraction(0)
     for bound, i, j, multiplier in weighted_bounds:
         # λ as an integer over 2^MULTIPLIER_BITS.
-        scaled_multiplier = int(floor_to_bits(np.array([max(multiplier, 0.0)]), MULTIPLIER_BITS)[0])
+        (floored_multiplier,) = floor_to_bits(np.array([max(multiplier, 0.0)]), MULTIPLIER_BITS)
+        scaled_multiplier = int(floored_multiplier)
         for y, slopes in zip((i, j), compute_tangents(bound, masses[i], masses[j]), strict=True):
             terms = (floor_to_bits(slopes, MULTIPLIER_BITS) * scaled_multiplier) >> MULTIPLIER_BITS
             rows[y] = rows[y] + terms

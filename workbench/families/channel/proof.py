@@ -48,6 +48,8 @@ from workbench.solvers.data import floor_to_bits
 
 # Multipliers are rounded down to multiples of 2^-96.
 MULTIPLIER_BITS = 96
+# A smaller sum of weights counts as this, so that nothing is divided by 0.
+_MIN_WEIGHT_SUM = 1e-300
 # Ratios e^ε are rounded up to multiples of 2^-112.
 _RATIO_BITS = 112
 # The ratio e^ε is rounded down to a multiple of 2^-160 in `bound_gain_of_delta`.
@@ -65,7 +67,8 @@ def round_weights(prior: Prior, weights: Vector) -> list[int]:
     if prior is not None:
         return [(w.numerator << MULTIPLIER_BITS) // w.denominator for w in prior]
     weights = np.maximum(weights, 0.0)
-    distribution = weights / max(float(weights.sum()), 1e-300)
+    # If all weights are 0, the last line below gives the whole mass to one input.
+    distribution = weights / max(float(weights.sum()), _MIN_WEIGHT_SUM)
     shares: list[int] = floor_to_bits(distribution, MULTIPLIER_BITS).tolist()
     shares[int(np.argmax(weights))] -= sum(shares) - (1 << MULTIPLIER_BITS)
     return shares
@@ -110,7 +113,8 @@ def _sum_reduced_rows(
 
 def _round_ratio_up(epsilon: Fraction) -> int:
     """Return e^ε over 2^112, rounded up."""
-    return exp_bounds(epsilon, _RATIO_BITS)[1]
+    _, rounded_ratio = exp_bounds(epsilon, _RATIO_BITS)
+    return rounded_ratio
 
 
 def bound_least_loss(
@@ -175,7 +179,8 @@ def bound_gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Frac
     Returns:
         S - 1, rounded up.
     """
-    ratio = Fraction(exp_bounds(epsilon, _GAIN_BITS)[0], 1 << _GAIN_BITS)
+    rounded_ratio, _ = exp_bounds(epsilon, _GAIN_BITS)
+    ratio = Fraction(rounded_ratio, 1 << _GAIN_BITS)
     return (inputs - 1) * delta * ratio / (ratio - 1) ** 2
 
 

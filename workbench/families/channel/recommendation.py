@@ -222,7 +222,8 @@ def _describe_unlisted_outputs(query: Query) -> str:
             "loss)"
         )
     assert query.question.numbers is not None
-    largest_step = max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))
+    _, outputs = query.question.numbers
+    largest_step = max(b - a for a, b in pairwise(sorted(outputs)))
     return (
         " (if the loss changes by at most s a unit, other outputs between them reduce it by at "
         f"most {float(largest_step) / 2:g} s)"

@@ -90,7 +90,9 @@ class Edges:
     @cached_property
     def thresholds(self) -> list[int]:
         """Return the integer e^ε 2^112, rounded down, for every pair."""
-        ratios = {epsilon: exp_bounds(epsilon, _RATIO_BITS)[0] for epsilon in set(self.epsilons)}
+        ratios = {}
+        for epsilon in set(self.epsilons):
+            ratios[epsilon], _ = exp_bounds(epsilon, _RATIO_BITS)
         return [ratios[epsilon] for epsilon in self.epsilons]
 
     def list_pairs(self, k: int) -> list[tuple[int, int, int]]:
@@ -102,7 +104,8 @@ class Edges:
         if self.pairs is None:
             threshold = self.thresholds[0]
             return [(i, j, threshold) for i in range(k) for j in range(k) if i != j]
-        return [(i, j, e) for (i, j), e in zip(self.pairs, self.thresholds, strict=True)]
+        pairs_with_thresholds = zip(self.pairs, self.thresholds, strict=True)
+        return [(i, j, threshold) for (i, j), threshold in pairs_with_thresholds]
 
 
 def round_to_integers(rows: Vector) -> Integers:
@@ -164,11 +167,13 @@ def _equalise_rows(K: Integers, edges: Edges, output: int) -> Integers:
     if largest_sum > smallest_sum:
         comparisons = [(largest_sum, smallest_sum, edges.thresholds[0])]
         if edges.pairs is not None:
-            comparisons = [(sums[j], sums[i], e) for i, j, e in edges.list_pairs(len(K))]
-        for other_sum, row_sum, e in comparisons:
-            # The sum S satisfies S - row_sum <= E (S - other_sum).
-            numerator = e * other_sum - (row_sum << _RATIO_BITS)
-            minimum = -(-numerator // (e - (1 << _RATIO_BITS))) + 1
+            comparisons = [
+                (sums[j], sums[i], threshold) for i, j, threshold in edges.list_pairs(len(K))
+            ]
+        for other_sum, row_sum, threshold in comparisons:
+            # The sum S satisfies S - row_sum <= E (S - other_sum), with E = threshold/2^112.
+            numerator = threshold * other_sum - (row_sum << _RATIO_BITS)
+            minimum = -(-numerator // (threshold - (1 << _RATIO_BITS))) + 1
             common_sum = max(common_sum, minimum)
     K = K.copy()
     for y, row_sum in enumerate(sums):
@@ -198,10 +203,10 @@ def repair_integer_rows(
     total = int(K[0].sum())
     allowance = delta * total
     smallest_share = Fraction(0)
-    for position, (i, j, e) in enumerate(edges.list_pairs(len(K))):
+    for position, (i, j, threshold) in enumerate(edges.list_pairs(len(K))):
         if position % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
-        excess = (K[i] << _RATIO_BITS) - e * K[j]
+        excess = (K[i] << _RATIO_BITS) - threshold * K[j]
         hockey_stick = Fraction(int(excess[excess > 0].sum()), 1 << _RATIO_BITS)
         if hockey_stick > allowance:
             smallest_share = max(smallest_share, 1 - allowance / hockey_stick)

@@ -119,7 +119,7 @@ def _sort_answers(question: FiniteQuery) -> tuple[list[int], list[Fraction], lis
     """Return (positions, answers, prior), all in increasing order of the answers."""
     assert question.numbers
     assert question.prior
-    inputs = question.numbers[0]
+    inputs, _ = question.numbers
     order = sorted(range(question.k), key=inputs.__getitem__)
     return order, [inputs[i] for i in order], [question.prior[i] for i in order]
 
@@ -217,8 +217,8 @@ def find_listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
         interval_losses = means + q * (sums[start + 1 :] - sums[start])
         best_outputs[start, start:] = interval_losses.argmin(axis=1)
         losses[start, start:] = interval_losses.min(axis=1)
-    starts = best_partition(losses, q)[0].tolist()
+    bin_starts, _ = best_partition(losses, q)
     label_outputs: list[int] = []
-    for start, end in pairwise([*starts, k]):
+    for start, end in pairwise([*bin_starts.tolist(), k]):
         label_outputs += [int(best_outputs[start, end - 1])] * (end - start)
     return label_outputs

@@ -137,7 +137,7 @@ def _build_at_precision(
     # The sets that start at 0 are those that contain label 0. T, and the last equation of the
     # header, have the coefficient a for them and b for all others.
     coefficients = [a if tail == 0 else b for tail in tree.tails]
-    total = sum(x * mass for x, mass in zip(coefficients, n, strict=True))
+    total = sum(factor * mass for factor, mass in zip(coefficients, n, strict=True))
     y = [Fraction(value) for value in labels.tolist()]
     differences = [(high - low) * total / (a - b) for low, high in pairwise(y)]
     lattice_outputs = [round(Fraction(output) / step) * step for output in outputs.tolist()]
@@ -206,7 +206,8 @@ def _complete_moments(
         raise ArithmeticError("too few sets are in use")
     unit_values = [int(e == free_edge) for e in range(len(n))]
     unit_flow = tree.complete_flow(unit_values, [0] * tree.node_count)
-    current_sum = sum(x * moment for x, moment in zip(coefficients, moments, strict=True))
+    pairs = zip(coefficients, moments, strict=True)
+    current_sum = sum(coefficient * moment for coefficient, moment in pairs)
     units = (target - current_sum) / effects[free_edge]
     adjusted_moments = []
     for moment, flow in zip(moments, unit_flow, strict=True):

@@ -29,6 +29,7 @@ from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
 _REVEALING_FACTOR = 100  # The report has a warning if the decoder's ε exceeds this multiple of ε.
+_POINTS_PER_TASK = 4  # A sweep gives each process this many points at a time.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,7 +172,7 @@ class _Laplace(Family):
 
     def points_per_task(self, values: Values) -> int:
         """Return the number of points of a task of a sweep."""
-        return 4
+        return _POINTS_PER_TASK
 
     def sweep_key(self, values: Values) -> Record:
         """Return the key under which a sweep stores a request.
@@ -193,35 +194,35 @@ class _Laplace(Family):
         code = request.aim.code
         epsilon = float(request.claim.epsilon)
         bits = float(request.aim.bits)
-        least = find_least_ell(epsilon, bits, code, request.question)
+        smallest = find_least_ell(epsilon, bits, code, request.question)
         mechanism = None
         notes = []
-        if least.ell is not None:
+        if smallest.ell is not None:
             try:
-                mechanism = DyadicLaplace(epsilon, least.ell)
+                mechanism = DyadicLaplace(epsilon, smallest.ell)
             except InvalidRequest:
                 notes.append(
                     "No stream can be encoded with an ell so close to 1; allow fewer bits."
                 )
         decoder_epsilon = math.inf
-        if least.decoder_epsilon is not None:
-            decoder_epsilon = least.decoder_epsilon
+        if smallest.decoder_epsilon is not None:
+            decoder_epsilon = smallest.decoder_epsilon
         if _REVEALING_FACTOR * epsilon < decoder_epsilon < math.inf:
             notes.append("At this ell the decoder learns nearly everything; allow more bits.")
-        is_reachable = least.ell is not None
+        is_reachable = smallest.ell is not None
         details = {
             "epsilon": epsilon,
             "bits": bits,
             "code": code,
             "data": request.question.text,
             "reachable": is_reachable,
-            "ell": least.ell,
-            "delta0": least.delta0,
-            "decoder_epsilon": least.decoder_epsilon,
+            "ell": smallest.ell,
+            "delta0": smallest.delta0,
+            "decoder_epsilon": smallest.decoder_epsilon,
             "database_epsilon": epsilon if is_reachable else None,
             "mse": 2 / epsilon**2 if is_reachable else None,
-            "mean_bits": least.mean_bits,
-            "least_bits": least.least_bits,
+            "mean_bits": smallest.mean_bits,
+            "least_bits": smallest.least_bits,
         }
         verdict = judge_decoder_epsilon(decoder_epsilon, epsilon, bits, code, data=request.question)
         return Design(

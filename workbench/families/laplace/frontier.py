@@ -42,6 +42,7 @@ from workbench.solvers.search import Deadline
 if TYPE_CHECKING:
     import pandas as pd
 
+_MAX_ELL = 1e6  # An ℓ of a level curve is below this.
 _MAX_PLOTTED_EPSILON = 1e4  # Points with a larger decoder ε are not plotted.
 
 # The legend, colour and line style of every mechanism in the plot "baselines". Dithering without
@@ -67,7 +68,7 @@ def plan_laplace_frontier(question: Any, values: Values) -> Plan:
         InvalidRequest: an option is out of range.
     """
     for ell in values["ell"]:
-        if not 1 < ell < 1e6:
+        if not 1 < ell < _MAX_ELL:
             must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
     code = values["code"]
     tasks: list[Any] = []
@@ -99,17 +100,17 @@ def _make_row(curve: str, epsilon: Fraction, **columns: object) -> Row:
 def _solve_point(columns: Row, request: LaplaceRequest, code: Code) -> list[Row]:
     """Find the smallest ℓ of a request. Returns its row in a list."""
     clock = Deadline()
-    least = find_least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
+    smallest = find_least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
     row = _make_row("point", request.claim.epsilon) | columns
     row |= {
-        "ell": least.ell,
-        "decoder_epsilon": least.decoder_epsilon,
-        "mean_bits": least.mean_bits,
+        "ell": smallest.ell,
+        "decoder_epsilon": smallest.decoder_epsilon,
+        "mean_bits": smallest.mean_bits,
         "status": "optimal",
         "seconds": clock.elapsed_seconds,
     }
-    if least.ell is None:
-        failure = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
+    if smallest.ell is None:
+        failure = f"no ell fits; the least mean length met is {smallest.least_bits:.6g} bits"
         row |= {"status": "unreachable", "objective": None, "failure": failure}
     return [row]
 

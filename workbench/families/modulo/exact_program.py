@@ -129,8 +129,9 @@ def _make_exact_program(
             return Fraction(math.ceil(limit * (1 << _DIGIT_BITS)), 1 << _DIGIT_BITS)
         return limit * (1 - PROGRAM_MARGIN)
 
+    _, epsilons = request.bounds.epsilon_levels
     values = {
-        "exp_epsilon": [round_ratio(epsilon) for epsilon in request.bounds.epsilon_levels[1]],
+        "exp_epsilon": [round_ratio(epsilon) for epsilon in epsilons],
         "delta": [round_limit(request.bounds.delta)],
         "max_loss": [round_limit(request.loss_limit or Fraction(0))],
     }

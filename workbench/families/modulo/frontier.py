@@ -199,9 +199,10 @@ def _list_traced_epsilons(
     question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str
 ) -> Sequence[Fraction]:
     """List the ε at which exact pieces are traced; none if the notion and loss have no pieces."""
-    has_no_law = get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
-    if not get_notion(notion).has_delta or has_no_law or loss == "worst-squared":
+    if not get_notion(notion).has_delta or loss == "worst-squared":
         return []
+    if get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate":
+        return []  # The law (1 - δ) ρ*(0) of dp is known for the error rate only.
     if question.order <= _MAX_TRACED_ORDER or len(epsilons) <= _TRACED_EPSILON_COUNT:
         return epsilons
     indices = np.linspace(0, len(epsilons) - 1, _TRACED_EPSILON_COUNT).round().astype(int)
@@ -282,7 +283,7 @@ def _list_law_pieces(question: ModuloNoise, epsilon: Fraction, loss: str) -> lis
             value_low=law.value,
             value_high=0.0,
             is_proven=is_proven,
-            bound_low=law.value * is_proven,
+            bound_low=law.value if is_proven else 0.0,
             bound_high=0.0,
         )
     ]

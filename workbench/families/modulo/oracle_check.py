@@ -49,16 +49,16 @@ def _find_laws(
 ) -> oracles.ErrorRateBounds:
     """Find the closed forms for a request at a δ: the strongest one, and the best lower bound."""
     bounds = make_ratio_bounds(request.claim.notion, request.budgets, Fraction(delta))
-    levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
+    budgets = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
     return _compute_laws(
-        request.question, levels, float(bounds.delta), bounds.kind, request.aim.loss, nodes
+        request.question, budgets, float(bounds.delta), bounds.kind, request.aim.loss, nodes
     )
 
 
 @lru_cache(maxsize=16)
 def _compute_laws(
     question: ModuloNoise,
-    levels: tuple[tuple[Shift, float], ...],
+    budgets: tuple[tuple[Shift, float], ...],
     delta: float,
     kind: RatioBound,
     loss: str,
@@ -68,16 +68,16 @@ def _compute_laws(
 
     Args:
         question: the group of the noise.
-        levels: (shift, ε) pairs, one for every difference of neighbours.
+        budgets: (shift, ε) pairs, one for every difference of neighbours.
         delta: the budget δ in [0, 1].
         kind: the bound on ratios: the hockey stick (dp) or the mass above the ratio (pdp).
         loss: the name of the loss.
         nodes: the largest number of nodes of the level search; 0 skips it.
     """
-    epsilons = dict(levels)
+    epsilons = dict(budgets)
     epsilon: float | dict[Shift, float] = epsilons
     if len(set(epsilons.values())) == 1:
-        epsilon = levels[0][1]
+        _, epsilon = budgets[0]
     with translate_errors():
         return oracles.error_rate_bounds(
             question.sizes,
@@ -171,7 +171,7 @@ def _judge_least_delta(
 
     delta = 0.0
     if law_at_zero.value > max_loss:
-        delta = bisect(is_within_limit, low=0.0, high=1.0, tolerance=_DELTA_BISECTION_TOLERANCE)[1]
+        _, delta = bisect(is_within_limit, low=0.0, high=1.0, tolerance=_DELTA_BISECTION_TOLERANCE)
     law = find_strongest_law(request, delta) or law_at_one
     is_optimum = law_at_zero.kind == "optimum" and law.kind == "optimum"
     kind = "optimum" if is_optimum else "upper bound"
@@ -204,10 +204,11 @@ def add_closed_form_bound(design: Design) -> Design:
     """
     verdict = design.oracle
     closed_form = find_closed_form_bound(design.request)
-    if closed_form is not None and (design.bound is None or closed_form[0] > design.bound):
+    if closed_form is not None:
         bound, note = closed_form
-        details = {**design.details, "bound": Fraction(bound)}
-        design = replace(design, bound=bound, words=(*design.words, note), details=details)
+        if design.bound is None or bound > design.bound:
+            details = {**design.details, "bound": Fraction(bound)}
+            design = replace(design, bound=bound, words=(*design.words, note), details=details)
     if verdict.value is None or verdict.kind is None or not is_proven_optimal(design):
         return design
     notes = design.words

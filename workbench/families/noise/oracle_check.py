@@ -78,7 +78,8 @@ def _judge_by_staircase(request: NoiseRequest, objective: float) -> OracleVerdic
         proof = "Pure noise is (epsilon, delta)-private for every delta."
     if not request.is_on_reals:
         ratio = bound_inverse_exponential(request.claim.epsilon)
-        value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
+        exact_value, _ = line_noise.staircase_integers(ratio, question.sensitivity, name)
+        value = float(exact_value)
         return judge(objective, "staircase on the integers", value, kind, proof)
     if not delta:
         value = line_noise.staircase_reals(epsilon, sensitivity, name)
@@ -104,6 +105,7 @@ def _judge_by_canonical_noise(
         return None
 
     def loss(eta: int) -> float:
+        """Return the loss of the noise value η."""
         return float(request.line_losses[0].value_at(eta))
 
     sensitivity = request.question.sensitivity

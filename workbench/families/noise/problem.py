@@ -167,11 +167,11 @@ class NoiseProblem(Problem):
         is_long = power or question.clamp is None
         ratio = bound_inverse_exponential(epsilon, _RATIO_BITS if is_long else _SHORT_RATIO_BITS)
         # The bound is the optimum for a ratio below e^-ε.
-        smaller_ratio = exp_interval(-epsilon, _RATIO_BITS)[0]
+        smaller_ratio, _ = exp_interval(-epsilon, _RATIO_BITS)
         if power:
             name = request.loss_name
             _, inner = line_noise.staircase_integers(ratio, sensitivity, name)
-            bound = line_noise.staircase_integers(smaller_ratio, sensitivity, name)[0]
+            bound, _ = line_noise.staircase_integers(smaller_ratio, sensitivity, name)
         else:
             losses = self._compute_staircase_losses(question, ratio)
             inner = 1 + losses.index(min(losses))

@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
     d = question.sensitivity
     losses = request.line_losses
     pure_bounds = NoiseClaimBounds(Claim(request.claim.notion, epsilon, ZERO))
-    ratio_below = exp_interval(-epsilon, _LIMITS.ratio_bits)[0]
+    ratio_below, _ = exp_interval(-epsilon, _LIMITS.ratio_bits)
     unit = solver.compute_loss_unit(pure_bounds, d)
     is_even = all(line_loss.is_even for line_loss in losses)
     is_rising = any(any(line_loss.slopes) for line_loss in losses)
@@ -183,6 +184,22 @@ def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> Addi
     return mechanism.with_noise(IntegerLaw(law.first, weights, law.period, law.ratio))
 
 
+class _Window(NamedTuple):
+    """The masses of noise on a window, and the masses beyond it.
+
+    Attributes:
+        masses: the masses on -last..last. Shape (2 last + 1,).
+        right_mass: the mass of all larger noise values.
+        left_mass: the mass of all smaller noise values.
+        last: the largest noise value of the window.
+    """
+
+    masses: Vector
+    right_mass: float
+    left_mass: float
+    last: int
+
+
 def _make_pure_candidates(
     answer: LineAnswer, question: IntegerNoise, epsilon: Fraction
 ) -> list[AdditiveIntegerNoise]:
@@ -193,27 +210,26 @@ def _make_pure_candidates(
     right_mass, left_mass = answer.tail_masses
     ratio = bound_inverse_exponential(epsilon)
     is_constant = question.clamp is not None
-    # A window is (its masses, the mass to the right, the mass to the left, its last noise value).
-    windows = [(masses, right_mass, left_mass, last)]
+    windows = [_Window(masses, right_mass, left_mass, last)]
     if is_constant:
         # The loss is constant near the ends of the window, so a second candidate moves the last D
         # masses of each side far out as well.
         right_moved = right_mass + masses[-d:].sum()
         left_moved = left_mass + masses[:d].sum()
-        windows.append((masses[d:-d], right_moved, left_moved, last - d))
+        windows.append(_Window(masses[d:-d], right_moved, left_moved, last - d))
     laws = []
-    for inner, right, left, end in windows:
+    for window in windows:
         right_tail = _spread_mass_beyond(
-            inner, right, d, ratio=float(ratio), is_constant=is_constant
+            window.masses, window.right_mass, d, ratio=float(ratio), is_constant=is_constant
         )
         left_tail = _spread_mass_beyond(
-            inner[::-1], left, d, ratio=float(ratio), is_constant=is_constant
+            window.masses[::-1], window.left_mass, d, ratio=float(ratio), is_constant=is_constant
         )
-        all_masses = np.concatenate([left_tail[::-1], inner, right_tail])
+        all_masses = np.concatenate([left_tail[::-1], window.masses, right_tail])
         for cutoff in _LIMITS.cutoffs:
             if (all_masses > cutoff).any():
                 weights = _round_masses(all_masses, cutoff)
-                law = raise_law_to_ratio(-end - left_tail.size, weights, d, ratio)
+                law = raise_law_to_ratio(-window.last - left_tail.size, weights, d, ratio)
                 laws.append(AdditiveIntegerNoise(question, law))
     return laws
 

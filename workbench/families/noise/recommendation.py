@@ -8,7 +8,7 @@ answer (`workbench.questions.answer_grid`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
@@ -73,14 +73,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     command = None
     if loss_name and not query.question.directed:
         command = _make_command(query, grid, loss_name)
+    read_value: Callable[[Design, bool], Value] = partial(_make_answer_value, query)
+    if grid.is_complete and loss_name:
+        read_value = Value.from_design
     yield Candidate.from_request(
         _NAME,
         _describe_integer_noise(query, grid),
         request=partial(_make_request, query, grid, loss_name),
         time=query.time,
-        read=Value.from_design
-        if grid.is_complete and loss_name
-        else partial(_make_answer_value, query),
+        read=read_value,
         contains=CLAMPED_NAMES if query.claim.is_epsilon_delta else (),
         finds_least_epsilon=True,
         command=command,
@@ -181,6 +182,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
     @cache
     def find_design() -> tuple[Design, bool]:
+        """Design the noise that is not clamped, once for both candidates."""
         return design_within_time(make_request(), query.time)
 
     def make_plain_value() -> Value:
@@ -233,6 +235,7 @@ def _make_published_value(query: Query, question: RealNoise, entry: Published) -
     """
 
     def request_loss(loss: str) -> Request:
+        """Make the request for a loss: "absolute" or "squared"."""
         return query.make_request(FAMILY, question, loss=loss, **query.budget_options)
 
     request = request_loss(query.aim.loss)

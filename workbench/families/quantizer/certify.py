@@ -28,6 +28,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
@@ -132,6 +133,20 @@ def find_least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) 
     return max(epsilons)
 
 
+class _QuantizerRepair(NamedTuple):
+    """A repaired quantizer.
+
+    Attributes:
+        quantizer: the mixture, which is unbiased and private.
+        share: the share of the centre in it.
+        change: the larger of the share and of the masses of the outputs that were taken out.
+    """
+
+    quantizer: Quantizer
+    share: Fraction
+    change: Fraction
+
+
 def repair_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Fraction]:
@@ -159,7 +174,7 @@ def repair_quantizer(
     for threshold in _MASS_THRESHOLDS:
         used = tuple(i for i, mass in enumerate(max_masses) if mass > threshold)
         thresholds.setdefault(used, threshold)
-    repairs = []  # (change of the law, repaired quantizer, share of the centre)
+    repairs: list[_QuantizerRepair] = []
     last_error = NotCertified("No output is drawn.")
     for used, threshold in thresholds.items():
         try:
@@ -167,14 +182,14 @@ def repair_quantizer(
         except NotCertified as error:
             last_error = error
             continue
-        change = max(share, threshold)
-        repairs.append((change, mixed, share))
-        if change <= SMALL_REPAIR_SHARE:
+        repair = _QuantizerRepair(mixed, share, change=max(share, threshold))
+        repairs.append(repair)
+        if repair.change <= SMALL_REPAIR_SHARE:
             break
     if not repairs:
         raise last_error
-    _, mixed, share = min(repairs, key=lambda repair: repair[0])
-    return mixed, share
+    best = min(repairs, key=lambda repair: repair.change)
+    return best.quantizer, best.share
 
 
 def _repair_on_outputs(

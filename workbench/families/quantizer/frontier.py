@@ -61,6 +61,7 @@ SERIES = {
     "laplace": Series("Laplace, any real output", colour=7, dash=":"),
 }
 
+_UNBIASED_COLOUR_OFFSET = 4  # In the plot of the bias, unbiased points follow this many colours.
 _ERROR_NAMES = {"absolute": "mean absolute error", "squared": "mean squared error"}
 
 
@@ -80,7 +81,7 @@ def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
         for columns, request in list_quantizer_points(question, {**values, "method": methods})
     ]
     exact_points = [*list_quantizer_points(question, {**values, "method": ("exact",)})]
-    first_request = exact_points[0][1]
+    _, first_request = exact_points[0]
     if first_request.aim.loss == "absolute" and first_request.question.density.shape is None:
         # The limit is the same for all numbers of outputs, so one of them is enough for each ε.
         for columns, request in exact_points:
@@ -199,7 +200,8 @@ def _draw_bias(
             name = f"unbiased {levels:g}"
             # Without bounds no band is drawn.
             parts.append(unbiased.assign(bias=0.0, series=name, bound=float("nan")))
-            series[name] = Series(f"unbiased (exact), {levels:g} outputs", k + 4)
+            label = f"unbiased (exact), {levels:g} outputs"
+            series[name] = Series(label, k + _UNBIASED_COLOUR_OFFSET)
     rows = pd.concat(parts)
     return draw_panels(
         rows,

@@ -59,6 +59,9 @@ from workbench.solvers.solution import Termination
 # An asymmetric alphabet replaces the symmetric one if it lowers the error by more than this share.
 _MIN_ASYMMETRIC_GAIN = 1e-6
 _MIN_REACH_FACTOR = 1.02  # Asymmetric starts reach at least this multiple of the least reach.
+_MAX_FACTOR_CHANGE = 0.5  # Outputs of a random start are multiplied by 1 plus or minus up to this.
+_MAX_SHIFT = 0.35  # They are then moved by at most this.
+_DEFAULT_REACH_FACTOR = 2  # Without a reach, random starts reach this multiple of their least one.
 
 
 def solve_mvu(
@@ -178,7 +181,7 @@ def _search_alphabet(
     answer = problem.read_solution(solution, outputs)
     if answer is None:
         raise make_no_answer_error(solution)
-    outputs = merge_close_outputs(outputs, answer.laws)[0]
+    outputs, _ = merge_close_outputs(outputs, answer.laws)
     return widen_outermost_outputs(outputs, problem, epsilon).tolist(), start_values
 
 
@@ -194,14 +197,14 @@ def _make_asymmetric_starts(
     min_reach = _MIN_REACH_FACTOR * smallest_reach(epsilon)
     starts = [outputs]
     for _ in range(count):
-        factors = 1 + rng.uniform(-0.5, 0.5, m)
-        start = np.sort(outputs * factors + rng.uniform(-0.35, 0.35, m))
+        factors = 1 + rng.uniform(-_MAX_FACTOR_CHANGE, _MAX_FACTOR_CHANGE, m)
+        start = np.sort(outputs * factors + rng.uniform(-_MAX_SHIFT, _MAX_SHIFT, m))
         first = min(start[0], -min_reach)
         last = max(start[-1], min_reach)
         starts.append(np.concatenate([[first], start[1:-1], [last]]))
     max_reach = max(min_reach, reach)
     if math.isinf(reach):
-        max_reach = 2 * min_reach
+        max_reach = _DEFAULT_REACH_FACTOR * min_reach
     reaches = (min_reach, max_reach)
     starts += [draw_asymmetric_outputs(rng, m, reaches, min_reach) for _ in range(count)]
     return starts

@@ -112,8 +112,8 @@ class OptmChoices:
             rule = "four numbers for method optm-authors, two of them inside the inputs"
             must("bins", rule, _format_numbers(bins))
         self._check_bounds(shape)
-        keys = shape.bounded_vectors
-        if self.width is not None and self.method == "optm" and [k for _, k in keys] != [2]:
+        lengths = [length for _, length in shape.bounded_vectors]
+        if self.width is not None and self.method == "optm" and lengths != [2]:
             rule = "left out unless q_2(1) alone needs bounds (up to five symmetric outputs)"
             must("slice_width", rule, float(self.width))
 
@@ -218,8 +218,8 @@ def name_bounds(method: str, shape: TwoBinShape) -> tuple[Strings, Strings]:
     if method == "optm-authors" and not shape.symmetric:
         keys = [("l", 2), ("r", 2)]
     for side, size in keys:
-        sides = "" if shape.symmetric else f"^{side}"
-        names += [f"q{sides}_{size}({i})" for i in range(1, size)]
+        superscript = "" if shape.symmetric else f"^{side}"
+        names += [f"q{superscript}_{size}({i})" for i in range(1, size)]
     return tuple(names), tuple(names)
 
 
@@ -233,7 +233,8 @@ def _complete_bounds(
     bounds = {}
     start = 0
     for key in shape.bounded_vectors:
-        stop = start + key[1] - 1
+        _, length = key
+        stop = start + length - 1
         o = [*lower[start:stop], max(ZERO, 1 - sum(upper[start:stop], ZERO))]
         u = [*upper[start:stop], max(ZERO, 1 - sum(lower[start:stop], ZERO))]
         bounds[key] = (_to_vector(o), _to_vector(u))

@@ -179,7 +179,7 @@ def solve_product_optimum(
     with closing(ProgramSolver(question)) as solver:
         search = _ProductSearch(shape, question, solver)
         # The selection of OPTM is a product, so it gives a first mechanism and a first upper bound.
-        width = list_slice_widths(question.epsilon)[0]
+        width, *_ = list_slice_widths(question.epsilon)
         optm_answer = solve_optm(bins, question, width=width, solver=solver)
         solution = None if optm_answer is None else optm_answer.solution
         if solution is not None and solution.x is not None:
@@ -228,7 +228,8 @@ def _split_box(model: ProductModel, box: Box, x: Vector) -> list[Box]:
         upper = high.copy()
         lower[k] = entry_low
         upper[k] = entry_high
-        # The entries sum to 1, so the bounds of one entry limit the others.
+        # The entries sum to 1, so the bounds of one entry limit the others. The second round uses
+        # the bounds of the first one.
         for _ in range(2):
             lower = np.maximum(lower, 1 - (upper.sum() - upper))
             upper = np.minimum(upper, 1 - (lower.sum() - lower))

@@ -61,9 +61,13 @@ def _judge_quantizer(
     quantizer = read_mechanism(x)
     budget = Fraction(epsilon)
     privacy, claim = audit_quantizer(quantizer, budget, metric)
-    is_certified, certified_objective = try_certify(
-        lambda: certify_quantizer(quantizer, budget, metric)[0], compute_objective
-    )
+
+    def certify_mechanism() -> Quantizer:
+        """Return the repaired quantizer. Raises NotCertified."""
+        repaired_quantizer, _, _ = certify_quantizer(quantizer, budget, metric)
+        return repaired_quantizer
+
+    is_certified, certified_objective = try_certify(certify_mechanism, compute_objective)
     return Judged(
         claimed_epsilon=float(budget),
         claimed_delta=0.0,
@@ -103,6 +107,7 @@ def _make_law_instance(
 
     @cache
     def make_problem() -> LawProblem:
+        """Make the problem of the laws, once for all functions of the instance."""
         points = np.array(inputs, dtype=float)
         if is_mvu:
             return make_grid_problem(points, outputs, loss)
@@ -162,17 +167,19 @@ def _make_two_bin_instance(
     make_shape = cache(partial(make_two_bin_shape, outputs, uniform_density()))
 
     def build() -> BuiltProgram:
+        """Return the program with its slices; it has no parameters."""
         shape = make_shape()
         bounds = {}
-        for key in shape.bounded_vectors:
-            centre = np.array(centres_by_size[key[1]])
+        for side, length in shape.bounded_vectors:
+            centre = np.array(centres_by_size[length])
             low = np.maximum(centre - _SLICE_HALF_WIDTH, 0.0)
             high = np.minimum(centre + _SLICE_HALF_WIDTH, 1.0)
-            bounds[key] = (low, high)
+            bounds[side, length] = (low, high)
         lp = shape.theorem5(float(epsilon), bounds)
         return lp.to_program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
 
     def read_mechanism(x: Vector) -> Quantizer:
+        """Return the two-bin mechanism of a solver's point."""
         return two_bin(outputs, *make_shape().read_selections(x), name="OPTM")
 
     parameters = (

@@ -5,12 +5,12 @@ line of `_RANGE_MECHANISMS` with a function that computes its two losses.
 
 Every two values of the range are neighbours. The losses are closed forms for the true value x,
 uniform on [-1, 1] (the range, moved and divided by half its width). o is the published value. In
-the table a = e^(ε/2) and e = e^ε.
+the table a = e^(ε/2) and r = e^ε.
 
-    Duchi           ±B, B = (e+1)/(e-1), mean x
+    Duchi           ±B, B = (r+1)/(r-1), mean x
                     E|o-x| = B - 1/3B,  E(o-x)² = B² - 1/3
     piecewise       on [-C, C], C = (a+1)/(a-1): density p on [l, l+C-1], l = ((C+1)x - C+1)/2,
-                    otherwise q = p/e; p = a(a-1)/2(a+1); mean x
+                    otherwise q = p/r; p = a(a-1)/2(a+1); mean x
                     E|o-x| = q (C²+1/3) + (p-q) (C-1)²/3,  E(o-x)² = 1/3(a-1) + (a+3)/3(a-1)²
     hybrid          piecewise with probability 1 - 1/a if ε > ε* = .61, otherwise Duchi
                     the same share of both losses
@@ -78,10 +78,10 @@ def _compute_hybrid_losses(epsilon: float) -> ErrorPair:
     share = 0.0
     if epsilon > _HYBRID_MIN_EPSILON:
         share = -math.expm1(-epsilon / 2)
-    piecewise = _compute_piecewise_losses(epsilon)
-    duchi = _compute_duchi_losses(epsilon)
-    absolute = share * piecewise[0] + (1 - share) * duchi[0]
-    squared = share * piecewise[1] + (1 - share) * duchi[1]
+    piecewise_absolute, piecewise_squared = _compute_piecewise_losses(epsilon)
+    duchi_absolute, duchi_squared = _compute_duchi_losses(epsilon)
+    absolute = share * piecewise_absolute + (1 - share) * duchi_absolute
+    squared = share * piecewise_squared + (1 - share) * duchi_squared
     return absolute, squared
 
 
