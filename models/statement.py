@@ -303,6 +303,7 @@ def sum(expression: Affine, axis: int | None = None) -> Affine:
     shape = np.delete(expression.shape, axis).tolist()
 
     def move_axis(part: Any) -> Any:
+        """Move the summed axis next to the last axis, and join the two."""
         return np.moveaxis(part, axis, -2).reshape((*shape, -1))
 
     return expression.map_arrays(tuple(shape), move_axis)

@@ -44,6 +44,12 @@ from workbench.solvers.arrays import Positions, Vector
 _MAX_INVERSE_ENTRIES = 1_000_000  # Inverses of several outputs are held up to this many entries.
 _MIN_PIVOT_SHARE = 1e-18  # A pivot is at least this share of the numbers that are added in it.
 _MIN_PIVOT = 1e-300  # A pivot is never smaller than this, so that it can divide.
+# Inverses are computed for groups of this many labels at a time: below the bandwidth _NARROW_BAND
+# and above _WIDE_BAND. In between, the groups are as high as the band. Found by trial.
+_NARROW_BAND = 16
+_NARROW_BAND_HEIGHT = 24
+_WIDE_BAND = 64
+_WIDE_BAND_HEIGHT = 48
 
 
 class BlockFactors(ABC):
@@ -636,12 +642,13 @@ def invert_blocks(shares: Vector, pivots: Vector) -> Vector:
     """
     n, b, outputs = shares.shape
     # The height of a group affects the speed only.
-    if b < 16:
-        height = 24
-    elif b <= 64:
+    if b < _NARROW_BAND:
+        height = _NARROW_BAND_HEIGHT
+    elif b <= _WIDE_BAND:
         height = b
     else:
-        height = 48
+        height = _WIDE_BAND_HEIGHT
+    # From here on the first axis is the output.
     shares = np.ascontiguousarray(shares.transpose(2, 0, 1))
     pivots = pivots.T
     inverse = np.empty((outputs, n, n))

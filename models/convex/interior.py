@@ -95,6 +95,8 @@ class InteriorLimits:
         level_updates: number of passes after each step in which levels follow the maxima.
         grid_levels: number of levels in the grid in which maxima over θ are found.
         max_level_step: the longest step of a level in one pass.
+        peak_distance: a peak of the grid gains no level if one is nearer, in steps of the grid.
+        merge_divisor: levels that are nearer than `peak_distance` divided by this are merged.
         max_multiplier_division: the multiplier of a lower end of a column is at least the even
             multiplier (at which s y is the mean product) divided by this. See `_Iterate.is_loose`.
         max_multiplier_factor: the multiplier is at most the even multiplier times this.
@@ -126,6 +128,8 @@ class InteriorLimits:
     level_updates: int = 2
     grid_levels: int = 160
     max_level_step: float = 2.0**-4
+    peak_distance: float = 1.5
+    merge_divisor: float = 10.0
     max_multiplier_division: float = 3.0
     max_multiplier_factor: float = 2.0
     scalings: int = 2
@@ -256,6 +260,23 @@ class _FreeProgram:
     """The program in its free columns (those whose ends differ), with their lower ends only.
 
     Equations are A x = b, inequalities G x <= h. Vectors of columns have the shape (columns,).
+
+    Attributes:
+        is_free: whether a column of the original program is free.
+        fixed_values: values of the other columns, 0 at free ones, for all original columns.
+        has_upper_side: whether a row of the original program is an inequality with an upper side.
+        A: coefficients of the equations, shape (equations, columns).
+        b: right-hand sides of the equations.
+        G: coefficients of the inequalities, shape (inequalities, columns).
+        h: right-hand sides of the inequalities.
+        c: costs of the columns.
+        low: lower ends of the columns, -inf for none.
+        end_columns: numbers of the columns with a lower end.
+        cost_scale: largest absolute cost, 1 if all are 0.
+        entries: matrix of the entries of the laws (`Comparisons.entries`).
+        constant: part of the entries that the fixed columns give.
+        first: positions of P among the entries, shape (comparisons, outcomes).
+        second: positions of Q among the entries, the same shape.
     """
 
     def __init__(
@@ -339,6 +360,20 @@ class _Iterate:
 
     If `is_loose`, each step sets the multipliers of column ends from the reduced costs, within
     limits. This is correct only if the caller computes the reduced costs of all columns again.
+
+    Attributes:
+        x: values of the free columns.
+        s: slacks of all inequalities.
+        y: their multipliers.
+        dual: λ, the multipliers of the equations.
+        bounds: the bounds at this point, with their comparisons.
+        fixed_bounds: the bounds that do not follow x.
+        theta: levels of the other bounds, shape (levels,).
+        g: relative excess of every bound, < 0 inside, shape (bounds,).
+        grid: levels among which new maxima over θ are found; empty without a range of levels.
+        last_step: length of the last step.
+        cost_error: Σ |residual of costs| |x| at the last step.
+        largest_residual: largest residual of the equations at the last step.
     """
 
     def __init__(
@@ -368,9 +403,9 @@ class _Iterate:
             self.level_ends = level_range.low, level_range.high
             grid = np.linspace(level_range.low, level_range.high, _LIMITS.grid_levels)
             self.grid = _round_levels(grid).tolist()
-            self.level_distance = 1.5 * (self.grid[1] - self.grid[0])
+            self.level_distance = _LIMITS.peak_distance * (self.grid[1] - self.grid[0])
             self.grid_bounds = [self.bound_at(theta) for theta in self.grid]
-        self.g = self.bounds.evaluate(*program.laws_at(x))[0]
+        self.g, *_ = self.bounds.evaluate(*program.laws_at(x))
         linear_slacks = np.maximum(program.linear_slacks(x), _LIMITS.min_start_slack)
         self.s = np.concatenate([linear_slacks, -self.g])
         self.y = _LIMITS.start_complementarity * program.cost_scale / self.s.size / self.s
@@ -447,10 +482,10 @@ class _Iterate:
         target = mean * max((predicted_mean / mean) ** 3, stall_share, _LIMITS.min_centring)
         min_gap = _LIMITS.last_target_share * _LIMITS.gap * abs(float(program.c @ self.x))
         target = max(target, min_gap / s.size)
-        direction = solve_direction(target - s * y - length * ds * dy)
-        max_length = min(_max_step_length(s, direction[1]), _max_step_length(y, direction[2]))
+        dx, ds, dy, dual = solve_direction(target - s * y - length * ds * dy)
+        max_length = min(_max_step_length(s, ds), _max_step_length(y, dy))
         length = min(1.0, _LIMITS.boundary_share * max_length)
-        while not self._try_step(length, *direction):
+        while not self._try_step(length, dx, ds, dy, dual):
             length *= _LIMITS.step_reduction
             if length < _LIMITS.min_step:
                 return False
@@ -516,7 +551,7 @@ class _Iterate:
                 np.concatenate([self.fixed_bounds.comparisons, comparisons]),
                 [*self.fixed_bounds.bounds, *levels.bounds],
             )
-        g = bounds.evaluate(*laws)[0]
+        g, *_ = bounds.evaluate(*laws)
         if not (g < 0).all():
             return False
         s = np.concatenate([self.s[:linear_count] + length * ds[:linear_count], -g])
@@ -583,7 +618,7 @@ class _Iterate:
         theta: Vector,
     ) -> tuple[Positions, Vector]:
         """Drop new levels that moved next to another level of the same comparison."""
-        distance = self.level_distance / 10
+        distance = self.level_distance / _LIMITS.merge_divisor
         positions = list(range(self.theta.size))
         for k in range(self.theta.size, theta.size):
             is_duplicate = any(
@@ -605,7 +640,9 @@ class _Iterate:
         step = _LIMITS.level_step
 
         def heights_at(levels: Vector) -> Vector:
-            return self._bounds_of_levels(comparisons, levels).evaluate(*laws)[0]
+            """Return g of one level for each comparison, shape (levels,)."""
+            g, *_ = self._bounds_of_levels(comparisons, levels).evaluate(*laws)
+            return g
 
         for _ in range(_LIMITS.level_updates if theta.size else 0):
             centre = np.clip(theta, low + step, high - step)

@@ -48,6 +48,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -312,6 +313,22 @@ class BoundMultipliers:
     a: Vector
     b: Vector
     tangent_multipliers: Vector
+
+
+class _BrokenBound(NamedTuple):
+    """A bound and a comparison at which the last optimum may break it.
+
+    Attributes:
+        excess: relative excess of the terms over the limit.
+        comparison: number of the comparison.
+        bound: the bound.
+        terms: terms of the outcomes, shape (outcomes,).
+    """
+
+    excess: float
+    comparison: int
+    bound: StatedBound
+    terms: Vector
 
 
 class RowBatch:
@@ -655,7 +672,7 @@ class TangentProgram:
     def _add_exit_tangents(
         self,
         point: Point,
-        find_broken: FindBrokenBounds | None,
+        find_broken_bounds: FindBrokenBounds | None,
     ) -> bool:
         """Add tangents where the segment from the inner point to the last optimum leaves a bound.
 
@@ -666,7 +683,7 @@ class TangentProgram:
         outer_laws = self.comparisons.laws_at(self.x)
         shares = _find_feasible_shares(self.bounds, inner_laws, outer_laws)
         for _ in range(_LIMITS.max_bounds_per_round):
-            if find_broken is None:
+            if find_broken_bounds is None:
                 break
             bound_count = len(self.bounds)
             exit_shares = shares.min(axis=0, keepdims=True, initial=1.0).T
@@ -675,7 +692,7 @@ class TangentProgram:
             laws = _interpolate_laws(inner_laws, outer_laws, exit_shares)
             broken_bounds: list[Bound] = []
             for p, q in zip(*laws, strict=True):
-                broken_bounds += find_broken(p, q)
+                broken_bounds += find_broken_bounds(p, q)
             if not self._add_bounds(broken_bounds):
                 break
             new_bounds = self.bounds[bound_count:]
@@ -684,16 +701,18 @@ class TangentProgram:
         if not self._follow_segment(float(shares.min(initial=1.0)), point):
             return False
         t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
-        has_new_rows = find_broken is not None and self._add_events(outer_laws, find_broken)
+        has_new_rows = False
+        if find_broken_bounds is not None:
+            has_new_rows = self._add_events(outer_laws, find_broken_bounds)
         exit_rank = shares.argsort(axis=0).argsort(axis=0)
         is_early_exit = (shares < 1) & (exit_rank < _LIMITS.max_exit_bounds)
         for bound_index, comparison in zip(*np.nonzero(is_early_exit), strict=True):
             bound = self.bounds[bound_index]
-            p = outer_laws[0][comparison]
-            q = outer_laws[1][comparison]
-            inner_law = (inner_laws[0][comparison], inner_laws[1][comparison])
+            p, q = (law[comparison] for law in outer_laws)
+            inner_p, inner_q = (law[comparison] for law in inner_laws)
+            inner_law = (inner_p, inner_q)
             exit_p, exit_q = _interpolate_laws(inner_law, (p, q), shares[bound_index, comparison])
-            if find_broken is not None and _is_stick_with_limit(bound.requirement):
+            if find_broken_bounds is not None and _is_stick_with_limit(bound.requirement):
                 has_new_rows |= self._add_event(bound.requirement, int(comparison), exit_p, exit_q)
                 continue
             a, b = compute_tangents(bound.requirement, exit_p, exit_q)
@@ -711,16 +730,16 @@ class TangentProgram:
             self._follow_segment(float(shares.min(initial=1.0)), point)
         return has_new_rows
 
-    def _add_events(self, laws: Pair, find_broken: FindBrokenBounds) -> bool:
+    def _add_events(self, laws: Pair, find_broken_bounds: FindBrokenBounds) -> bool:
         """Add a row for every hockey stick that laws break. Returns whether rows were added.
 
         Args:
             laws: (P, Q), each of shape (comparisons, outcomes).
-            find_broken: function that finds the broken bounds.
+            find_broken_bounds: function that finds the broken bounds.
         """
         has_new_rows = False
         for comparison, (p, q) in enumerate(zip(*laws, strict=True)):
-            for bound in find_broken(p, q):
+            for bound in find_broken_bounds(p, q):
                 if _is_stick_with_limit(bound):
                     has_new_rows |= self._add_event(bound, comparison, p, q)
         return has_new_rows
@@ -830,17 +849,17 @@ class TangentProgram:
     def _add_broken_tangents(
         self,
         point: Point,
-        find_broken: FindBrokenBounds | None,
+        find_broken_bounds: FindBrokenBounds | None,
         precision: float,
     ) -> bool:
         """Add tangents of the bounds that the last optimum breaks.
 
-        If `find_broken` is given, also add the bounds it finds; they gain tangents in later rounds.
-        Returns whether any tangent or bound was added.
+        If `find_broken_bounds` is given, also add the bounds it finds; they gain tangents in later
+        rounds. Returns whether any tangent or bound was added.
         """
         p, q = self.comparisons.laws_at(self.x)
         t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
-        candidates: list[tuple[float, int, StatedBound, Vector]] = []
+        candidates: list[_BrokenBound] = []
         for bound in self.bounds:
             terms = bound.tangent_terms(p, q)
             excess = bound.relative_excess(terms, p)
@@ -848,24 +867,31 @@ class TangentProgram:
                 broken_comparisons = [int(excess.argmax())]
             else:
                 broken_comparisons = np.flatnonzero(excess > precision).tolist()
-            candidates += [(float(excess[k]), k, bound, terms[k]) for k in broken_comparisons]
-        candidates.sort(key=lambda candidate: -candidate[0])
-        self.largest_excess = max([0.0, *(excess for excess, *_ in candidates[:1])])
+            candidates += [
+                _BrokenBound(float(excess[k]), k, bound, terms[k]) for k in broken_comparisons
+            ]
+        candidates.sort(key=lambda candidate: -candidate.excess)
+        self.largest_excess = 0.0
+        if candidates:
+            self.largest_excess = max(0.0, candidates[0].excess)
         if self.has_similar_comparisons:
             candidates = candidates[: _LIMITS.max_bounds_per_round]
         has_new_rows = False
-        for excess_here, comparison, bound, comparison_terms in candidates:
-            if excess_here > precision:
-                gaps = comparison_terms - t[bound.columns[comparison]] * bound.unit
+        for candidate in candidates:
+            if candidate.excess > precision:
+                bound = candidate.bound
+                comparison = candidate.comparison
+                gaps = candidate.terms - t[bound.columns[comparison]] * bound.unit
                 min_gap = 0.0
                 if bound.requirement.kind != HOCKEY_STICK:
                     min_gap = _LIMITS.min_gap_share * gaps.max()
                 has_new_rows |= self._add_tangents(
                     bound, comparison, p[comparison], q[comparison], gaps > min_gap
                 )
-        if find_broken is not None and self.largest_excess < _LIMITS.max_excess_for_new_bounds:
+        is_near_limits = self.largest_excess < _LIMITS.max_excess_for_new_bounds
+        if find_broken_bounds is not None and is_near_limits:
             for first, second in zip(p, q, strict=True):
-                has_new_rows |= self._add_bounds(find_broken(first, second))
+                has_new_rows |= self._add_bounds(find_broken_bounds(first, second))
         return has_new_rows
 
     def _add_tangents(
@@ -938,7 +964,8 @@ def _find_feasible_shares(
     Returns:
         Share in [0, 1] of the segment that is within the bound, shape (bounds, comparisons).
     """
-    shares = np.ones((len(bounds), len(outer_laws[0])))
+    outer_p, _ = outer_laws
+    shares = np.ones((len(bounds), len(outer_p)))
     stick_indices = []
     for index, bound in enumerate(bounds):
         if _is_stick_with_limit(bound.requirement):
@@ -988,9 +1015,9 @@ def _interpolate_laws(
     share: Vector | float,
 ) -> Pair:
     """Return the laws at a share of the segment between two pairs of laws."""
-    p = inner_laws[0] + share * (outer_laws[0] - inner_laws[0])
-    q = inner_laws[1] + share * (outer_laws[1] - inner_laws[1])
-    return p, q
+    inner_p, inner_q = inner_laws
+    outer_p, outer_q = outer_laws
+    return inner_p + share * (outer_p - inner_p), inner_q + share * (outer_q - inner_q)
 
 
 def _weaken_small_entries(rows: sp.csr_array) -> sp.csr_array:

@@ -95,7 +95,9 @@ _LEVEL_TIME_SHARE = 0.5  # The search over level functions gets at most this sha
 _MIN_LEVEL_SEARCH_SECONDS = 1.0
 # After the time limit this share of it may be spent to make an incumbent.
 _GRACE_SHARE = 0.3
-_PROVEN_GAP = 1e-9 * (1 + 1e-6)  # A solution with this relative gap counts as proven.
+_DEFAULT_GAP = 1e-9  # The search ends at this relative gap, unless the options have another one.
+# A solution with this relative gap counts as proven. It allows for rounding at the default gap.
+_PROVEN_GAP = 1e-9 * (1 + 1e-6)
 
 
 class FastSession:
@@ -252,7 +254,7 @@ class _FastSolve:
         self.owner = owner
         self.deadline = deadline
         options = owner.options
-        self.gap = 1e-9 if options.gap is None else options.gap
+        self.gap = _DEFAULT_GAP if options.gap is None else options.gap
         lp_options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
         self.lp_options = with_tight_tolerances(lp_options, owner.backend)
         self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, x=None, bound=-np.inf)

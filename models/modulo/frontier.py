@@ -151,7 +151,9 @@ def _join_collinear(pieces: list[Line]) -> list[Line]:
     joined_pieces: list[Line] = []
     for piece in pieces:
         if joined_pieces and _can_join(joined_pieces[-1], piece):
-            joined_pieces[-1] = (joined_pieces[-1][0], piece[1])
+            left_end, _ = joined_pieces[-1]
+            _, right_end = piece
+            joined_pieces[-1] = (left_end, right_end)
         else:
             joined_pieces.append(piece)
     return joined_pieces
@@ -259,7 +261,7 @@ class _FrontierSearch:
     progress: Progress
 
     def __post_init__(self) -> None:
-        self.high = self.noise.delta_span[1]
+        _, self.high = self.noise.delta_span
         self.functions: dict[bytes, list[Point]] = {}
         self.proven_pieces: list[Line] = []
         self.bounds: dict[Line, float] = {}
@@ -275,7 +277,8 @@ class _FrontierSearch:
             ]
             if not open_pieces or self.deadline.has_passed:
                 return [self._finish_piece(piece) for piece in pieces]
-            self.progress(open_pieces[0][0][0], len(pieces))
+            (first_open_delta, _), _ = open_pieces[0]
+            self.progress(first_open_delta, len(pieces))
             self._settle(open_pieces[0], _MAX_HALVINGS)
 
     def _finish_piece(self, piece: Line) -> FrontierPiece:
@@ -298,7 +301,8 @@ class _FrontierSearch:
             # bound, on the line towards loss 0 at delta = 1.
             slope = -value_a / (1.0 - a)
             line = ((a, value_a), (b, value_a + slope * (b - a)))
-            bound = self._search(line, root_only=True)[0].bound
+            outcome, _ = self._search(line, root_only=True)
+            bound = outcome.bound
         bound_a, bound_b = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
         return FrontierPiece(
             delta_low=a,
@@ -323,8 +327,9 @@ class _FrontierSearch:
         right = self._find_vertex(broken_table, (self.high, self.high))
         if first_point is None:
             return key
+        first_delta, _ = first_point
         for offset in _START_OFFSETS:
-            start = first_point[0] + offset * JUMP_SEPARATION
+            start = first_delta + offset * JUMP_SEPARATION
             left = None
             if start <= self.high:
                 left = self._find_vertex(broken_table, (start, start))
@@ -346,6 +351,7 @@ class _FrontierSearch:
         Raises KeyboardInterrupt at Ctrl-C, which the session reports as a termination.
         """
         relaxation = self.relaxation
+        low, high = span
         is_broken = broken_table[relaxation.shift, relaxation.element]
         noise = replace(self.noise, delta_span=span, delta_slope=slope)
         values = relaxation.values(noise, ~is_broken, is_broken)
@@ -356,7 +362,7 @@ class _FrontierSearch:
             if answer.is_optimal and answer.x is not None:
                 delta = float(answer.x[relaxation.program.block("delta").start])
                 loss = float(self.noise.loss @ answer.x[: self.noise.N])
-                return min(max(delta, span[0]), span[1]), loss
+                return min(max(delta, low), high), loss
         return None
 
     def _find_breakpoints(
@@ -377,8 +383,9 @@ class _FrontierSearch:
         lowest = self._find_vertex(broken_table, (a, b), slope)
         if lowest is None:
             return []
-        chord_value = value_a + slope * (lowest[0] - a)
-        if chord_value - lowest[1] <= _MIN_TRACE_GAIN * max(1.0, abs(value_a)):
+        lowest_delta, lowest_value = lowest
+        chord_value = value_a + slope * (lowest_delta - a)
+        if chord_value - lowest_value <= _MIN_TRACE_GAIN * max(1.0, abs(value_a)):
             return []
         left_points = self._find_breakpoints(broken_table, left, lowest, depth - 1)
         right_points = self._find_breakpoints(broken_table, lowest, right, depth - 1)
@@ -392,7 +399,7 @@ class _FrontierSearch:
         """
         points = self.functions.get(key, [])
         # v_B does not rise, so its smallest known loss is possible at the right end as well.
-        last_value = min([point[1], *(value for _, value in points)])
+        last_value = min(value for _, value in [*points, point])
         self.functions[key] = _lower_hull([*points, point, (self.high, last_value)])
 
     def _is_proven(self, piece: Line) -> bool:
@@ -438,10 +445,11 @@ class _FrontierSearch:
             return True
         can_halve = halvings and not self.deadline.has_passed and b - a > 4 * JUMP_SEPARATION
         if can_halve and outcome.x is None:
+            left_end, right_end = piece
             middle = ((a + b) / 2, (value_a + value_b) / 2)
             last_counts = self._count_points()
-            is_left_proven = self._settle((piece[0], middle), halvings - 1)
-            if self._settle((middle, piece[1]), halvings - 1) and is_left_proven:
+            is_left_proven = self._settle((left_end, middle), halvings - 1)
+            if self._settle((middle, right_end), halvings - 1) and is_left_proven:
                 self.proven_pieces.append(piece)
                 return True
             if last_counts != self._count_points():
@@ -500,8 +508,9 @@ class _FrontierSearch:
         slope = _slope_of(piece)
         # If a known pattern starts at the right end, rho* jumps there. The search then ends
         # JUMP_SEPARATION before that end.
+        first_deltas = [first_point[0] for first_point, *_ in self.functions.values()]
         has_jump = b < self.high and any(
-            abs(points[0][0] - b) < JUMP_SEPARATION for points in self.functions.values()
+            abs(first_delta - b) < JUMP_SEPARATION for first_delta in first_deltas
         )
         end = max(a, b - JUMP_SEPARATION) if has_jump else b
         noise = replace(self.noise, delta_span=(a, end), delta_slope=slope)

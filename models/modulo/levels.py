@@ -72,6 +72,8 @@ _DROPPED_S = float("-inf")  # S of a shift that is dropped.
 _IDLE_MARGIN = 1e-12
 _DECISIONS_BETWEEN_CHECKS = 1024  # The clock is read once in this many decisions.
 _BEAM_DECISIONS = 200  # A beam search takes at most this many decisions on each label.
+_STATE_BASE_WORK = 10  # A state costs this many decisions, whatever its size.
+_STEPS_PER_DECISION = 32  # Following a shift takes as long for this many steps as one decision.
 # Levels whose mass is below e^-this of the mass of a level are negligible and skipped.
 _NEGLIGIBLE_EXPONENT = 40.0
 # The search stops at a state that reaches more elements from one level. There are too many choices,
@@ -161,6 +163,20 @@ class _State(NamedTuple):
     chains_of_element: dict[int, list[tuple[int, float]]]
 
 
+class _ReadyState(NamedTuple):
+    """A state that has choices, with its labels.
+
+    Attributes:
+        key: the state.
+        labels: the labels of the state.
+        state: the facts about it.
+    """
+
+    key: _StateKey
+    labels: list[_Label]
+    state: _State
+
+
 class _Expansion(NamedTuple):
     """A label whose level k + 1 is being chosen.
 
@@ -214,8 +230,10 @@ class LevelSearch:
     high: float = field(default=1.0, init=False)
 
     def __post_init__(self) -> None:
+        # The tables of the shifts, as the keys of a dictionary: repetitions are left out.
         tables = {tuple(shift_positions(self.sizes, mu).tolist()): None for mu in self.shifts}
-        tables.pop(tuple(range(len(next(iter(tables))))), None)
+        table_of_zero = tuple(range(math.prod(self.sizes)))
+        tables.pop(table_of_zero, None)
         if not tables:
             raise ValueError("a level search needs a shift that is not 0.")
         self.steps = [list(table) for table in tables]  # steps[i][eta] is eta + shift i.
@@ -223,7 +241,9 @@ class LevelSearch:
         # Levels further on have a negligible mass even with N elements.
         self.max_later_levels = 1 + math.ceil((_NEGLIGIBLE_EXPONENT + math.log(N)) / self.epsilon)
         # A state follows every shift that far, which costs this many decisions.
-        self.state_work = 10 + min(N, 2 * self.max_later_levels) * len(self.steps) // 32
+        steps_per_shift = min(N, 2 * self.max_later_levels)
+        step_count = steps_per_shift * len(self.steps)
+        self.state_work = _STATE_BASE_WORK + step_count // _STEPS_PER_DECISION
         shift_to = {step[0]: i for i, step in enumerate(self.steps)}
         opposite_shifts = [shift_to.get(step.index(0)) for step in self.steps]
         # mirrored_shifts[i] is the number of shift -i. None unless M = -M.
@@ -267,7 +287,7 @@ class LevelSearch:
             next_layer: _Layer = {}
             ready_states = self._prepare_layer(k, layer)
             if beam_width is not None:
-                ready_states.sort(key=lambda ready: self._promise(k, ready[1], ready[2]))
+                ready_states.sort(key=lambda ready: self._promise(k, ready.labels, ready.state))
                 ready_states = ready_states[:beam_width]
             for key, labels, state in ready_states:
                 for T, S, trace in labels:
@@ -342,7 +362,7 @@ class LevelSearch:
         """Return the numbers of the shifts that are not dropped."""
         return [i for i in range(len(self.steps)) if not dropped_mask >> i & 1]
 
-    def _prepare_layer(self, k: int, layer: _Layer) -> list[tuple[_StateKey, list[_Label], _State]]:
+    def _prepare_layer(self, k: int, layer: _Layer) -> list[_ReadyState]:
         """Return the states of a level that have choices, each with its labels.
 
         For every label the level functions are recorded in which nothing, or everything, is delayed
@@ -385,7 +405,7 @@ class LevelSearch:
                     else:
                         ready_labels.append(_Label(T, S, trace))
                 if ready_labels:
-                    ready.append((key, ready_labels, state))
+                    ready.append(_ReadyState(key, ready_labels, state))
             waiting = reduced_layer
         return ready
 
@@ -605,10 +625,11 @@ def _add_label(layer: _Layer, key: _StateKey, label: _Label) -> None:
         ):
             return
 
-    def is_nowhere_smaller(other: _Label) -> bool:
-        return other.T >= T - _SAME_TOLERANCE and all(
-            x >= y * (1 - _SAME_TOLERANCE) for x, y in zip(other.S, S, strict=True)
+    def is_smaller_somewhere(present: _Label) -> bool:
+        """Return whether a label of the state has a smaller T or a smaller charge than the new."""
+        return present.T < T - _SAME_TOLERANCE or any(
+            x < y * (1 - _SAME_TOLERANCE) for x, y in zip(present.S, S, strict=True)
         )
 
-    labels[:] = [other for other in labels if not is_nowhere_smaller(other)]
+    labels[:] = [present for present in labels if is_smaller_somewhere(present)]
     labels.append(label)

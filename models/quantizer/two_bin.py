@@ -187,7 +187,7 @@ class TwoBinShape:
     def bounded_vectors(self) -> list[VectorKey]:
         """Return the keys of the vectors that need bounds; a vector of one entry needs none."""
         keys = {self.shorter_vector(j) for j, _, _ in self.pieces}
-        return sorted(key for key in keys if key[1] > 1)
+        return sorted((side, length) for side, length in keys if length > 1)
 
     def left_probabilities(
         self,
@@ -230,8 +230,9 @@ class TwoBinShape:
         if right_x is None:
             right_x = x
         right_shares = 1 - self.left_probabilities(j, right_x)
+        _, bounded_length = bounded_key
         q = np.ones(1)
-        if bounded_key[1] > 1:
+        if bounded_length > 1:
             q = bounded_values[bounded_key]
         is_left_bounded = bounded_key == ("l", j)
         # If both vectors are the bounded one, the factor of the bin itself is replaced.
@@ -286,7 +287,7 @@ class TwoBinShape:
             lp.lower[self.columns[key]] = low
             lp.upper[self.columns[key]] = high
         for columns in self.columns.values():
-            lp.add_row(columns, np.ones(columns.size), 1.0, 1.0)
+            lp.add_row(columns, np.ones(columns.size), low=1.0, high=1.0)
         return lp
 
     def theorem5(
@@ -375,15 +376,16 @@ class TwoBinShape:
         lp.c[: self.size] = self.losses
         lp.add_comparisons(self._falling_rows)
         # The two largest probabilities of an output are q_s(s) and p(-1, s-1).
+        _, right_at_end = self.piece_columns(s - 1)
         shares_at_end = self.left_probabilities(s - 1, -1.0)[-1]
         # A distribution of length 1 has the probability 1, so u is not needed.
         factor = 1.0 if s == 2 else u
         largest = (
             (q["l", s][[-1]], np.ones(1)),
-            (self.piece_columns(s - 1)[1], factor * shares_at_end),
+            (right_at_end, factor * shares_at_end),
         )
         # The two smallest probabilities of an output are p(B_t, 1) and p(1, 1).
-        right_before = self.piece_columns(t - 1)[1]
+        _, right_before = self.piece_columns(t - 1)
         left_last, right_last = self.piece_columns(t)
         shares_before = self.left_probabilities(t - 1, self.bins[t - 1])[0, 1:]
         shares_last = self.left_probabilities(t, 1.0)[0]
@@ -517,7 +519,7 @@ class ProductModel:
             left, right = shape.piece_columns(j)
             # The joint law has the two selection distributions as its margins.
             for column, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
-                lp.add_row([*row, column], [*np.ones(row.size), -1.0], 0.0, 0.0)
+                lp.add_row([*row, column], [*np.ones(row.size), -1.0], low=0.0, high=0.0)
             lp.c[pi] = gain
             key = shape.shorter_vector(j)
             if key in box:
@@ -563,7 +565,7 @@ class ProductModel:
             For each bounded vector an array of its length. Entry k is the sum over k' of
             |π(k, k') - q(k) q(k')|, over all pieces of this vector.
         """
-        sums = {key: np.zeros(key[1]) for key in self.shape.bounded_vectors}
+        sums = {(side, n): np.zeros(n) for side, n in self.shape.bounded_vectors}
         for (j, _, _), pi in zip(self.shape.pieces, self.joint_columns, strict=True):
             left, right = self.shape.piece_columns(j)
             differences = np.abs(x[pi] - np.outer(x[left], x[right]))

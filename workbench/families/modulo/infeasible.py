@@ -73,7 +73,8 @@ def _describe_conflict(request: ModuloRequest) -> str:
         request.how.options, time_limit=request.how.options.time_limit or EXPLANATION_SECONDS
     )
     solver = request.how.solver
-    return explain_conflict(data, rows, solver, options, program.scale, limit_text)[1]
+    _, conflict = explain_conflict(data, rows, solver, options, program.scale, limit_text)
+    return conflict
 
 
 def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:

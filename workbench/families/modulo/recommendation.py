@@ -8,7 +8,7 @@ for every answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -54,14 +54,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     command = None
     if loss_name and not query.question.directed and starts_at_zero:
         command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=loss_name)
+    read_value: Callable[[Design, bool], Value] = partial(_make_answer_value, query)
+    if loss_name and not grid.low:
+        read_value = Value.from_design
     yield Candidate.from_request(
         _NAME,
         text,
         request=partial(_make_request, query, grid, question, loss_name),
         time=query.time,
-        read=Value.from_design
-        if loss_name and not grid.low
-        else partial(_make_answer_value, query),
+        read=read_value,
         finds_least_epsilon=True,
         supports_runs=True,
         command=command,

@@ -1,4 +1,10 @@
-"""Compute the exact expected loss of noise, and state it in certificates."""
+"""Compute the exact expected loss of noise, and state it in certificates.
+
+`compute_noise_loss` is called for every candidate of a search (`workbench.families.noise.problem`),
+and for published noise. `make_certificate_loss` is called when a design is certified. All numbers
+are rationals. η is the noise, q the true answer and o the published answer, as positions in the
+clamped range.
+"""
 
 from __future__ import annotations
 

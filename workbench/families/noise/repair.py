@@ -43,13 +43,15 @@ def repair_line_noise(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> L
         return mechanism
 
     def is_accepted(candidate: LineNoise) -> bool:
+        """Return whether the exact audit accepts a mixture."""
         return _is_proven_private(candidate, claim_bounds)
 
     private_law = claim_bounds.make_private_law(mechanism.reach)
     listed_noise = _list_tails(mechanism)
-    return mix_line_noise(listed_noise, private_law, is_accepted, max_exponent=_MAX_SHARE_EXPONENT)[
-        0
-    ]
+    mixture, _ = mix_line_noise(
+        listed_noise, private_law, is_accepted, max_exponent=_MAX_SHARE_EXPONENT
+    )
+    return mixture
 
 
 def _is_proven_private(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> bool:

@@ -111,15 +111,17 @@ def _name_masses(question: Quantization, points: Sequence[Fraction]) -> dict[str
     n = len(points)
     m = len(bins)
     masses = {}
-    for e, x in enumerate(points):
+    for index, x in enumerate(points):
+        # The points are the left end, then the right end of each piece.
+        is_right_end = index % 2 == 1
         side = ""
-        if e % 2 and x < 1:
+        if is_right_end and x < 1:
             side = "-"
-        elif e and e % 2 == 0:
+        elif not is_right_end and index > 0:
             side = "+"
         name = f"{format_fraction(question.middle + x * question.c)}{side}"
         for i in range(m):
-            masses[f"P({format_fraction(bins[i])}|{name})"] = (e + i * n, n * m + i)
+            masses[f"P({format_fraction(bins[i])}|{name})"] = (index + i * n, n * m + i)
     return masses
 
 
@@ -140,6 +142,7 @@ def _compute_end_losses(
     high_absolute = abs(D / 2 - w / 3)
     low_squared = D**2 / 2 - D * w / 3 + w**2 / 12
     high_squared = D**2 / 2 - 2 * D * w / 3 + w**2 / 4
-    low = w / 2 * (shares[0] * low_absolute + shares[1] * low_squared)
-    high = w / 2 * (shares[0] * high_absolute + shares[1] * high_squared)
+    absolute_share, squared_share = shares
+    low = w / 2 * (absolute_share * low_absolute + squared_share * low_squared)
+    high = w / 2 * (absolute_share * high_absolute + squared_share * high_squared)
     return low, high
