@@ -325,6 +325,7 @@ class _Reader:
 
     @staticmethod
     def _read_section_name(field: str) -> str:
+        """Return the section of a line that begins in its first column. Raises InvalidProgram."""
         section = field.upper()
         if section not in _SECTIONS:
             raise InvalidProgram(
@@ -345,6 +346,16 @@ class _Reader:
         )
 
     def _read_line(self, section: str, fields: list[str]) -> None:
+        """Read one line of a section into the fields of this reader.
+
+        Args:
+            section: the section of the line. "" before the first section.
+            fields: the fields of the line, at least one.
+
+        Raises:
+            InvalidProgram, KeyError, ValueError, IndexError: the line lacks the form of its
+                section.
+        """
         if section not in ("NAME", "OBJSENSE"):
             fields = self._strip_comment(fields, 2 if section == "ROWS" else 1)
         if section == "NAME":
@@ -378,12 +389,14 @@ class _Reader:
         return fields
 
     def _read_sense(self, fields: Sequence[str]) -> None:
+        """Read a line of OBJSENSE."""
         sense = _SENSES.get(fields[0].upper()) if len(fields) == 1 else None
         if sense is None:
             raise InvalidProgram(f"the sense must be MAX or MIN. Got {_quote(fields)}.")
         self.sense = sense
 
     def _read_row(self, fields: Sequence[str]) -> None:
+        """Read a line of ROWS: the kind of a row and its name."""
         kind = fields[0].upper()
         name = fields[1]
         if len(fields) > 2:
@@ -395,6 +408,7 @@ class _Reader:
         self.row_kinds[name] = kind
 
     def _read_marker(self, fields: Sequence[str]) -> None:
+        """Read a marker, which says whether the columns after it are integer."""
         if fields[2:] not in (["'INTORG'"], ["'INTEND'"]):
             raise InvalidProgram(
                 f"a marker must be 'INTORG' or 'INTEND'. Got {_quote(fields[2:])}."
@@ -402,6 +416,7 @@ class _Reader:
         self.is_in_integer_marker = fields[2] == "'INTORG'"
 
     def _read_column(self, fields: Sequence[str]) -> None:
+        """Read a line of COLUMNS: a column, and pairs of a row and a coefficient."""
         if len(fields) % 2 == 0 or len(fields) < 3:
             raise ValueError("no pairs of rows and numbers")
         column = fields[0]
@@ -471,6 +486,7 @@ class _Reader:
             values[row] = value
 
     def _read_bound(self, fields: list[str]) -> None:
+        """Read a line of BOUNDS: a type, perhaps a vector, a column, and perhaps a number."""
         kind = fields[0].upper()
         if kind not in _BOUND_TYPES:
             raise InvalidProgram(

@@ -225,7 +225,7 @@ class Session(ABC):
         return False
 
     def _close(self) -> None:  # noqa: B027
-        """Release native resources."""
+        """Release native resources. Does nothing unless a backend overrides it."""
 
     # Methods that all sessions share.
 
@@ -488,6 +488,7 @@ class Session(ABC):
             return None
 
         def is_proof(candidate: Vector) -> bool:
+            """Return whether the scaled ray, with this sign, proves the termination."""
             if termination is Termination.INFEASIBLE:
                 has_row_size = candidate.size == data.row_lower.size
                 return has_row_size and proves_infeasibility(data, candidate)

@@ -83,6 +83,7 @@ class _CvxpySession(Session):
             ) from None
 
     def _build(self, data: Data) -> None:
+        """Build the CVXPY problem of the data, and its canonical form for the solver."""
         cp = self._cp
         x = cp.Variable(data.c.size)
         row_values = data.A.tocsr() @ x
@@ -105,6 +106,7 @@ class _CvxpySession(Session):
         )
 
     def _run(self, start: Start, basis: Any) -> Raw:
+        """Solve the canonical form from scratch and return the result. `basis` is ignored."""
         problem = self._problem
         data, chain, inverse_data = self._canonical_form
         settings = self._settings_with_time_limit()
@@ -219,6 +221,7 @@ class Cvxpy(Backend):
         return is_importable("cvxpy") and is_importable(self.module)
 
     def _resolve(self, program: Program) -> Backend:
+        """Return this backend, or Clarabel if the user named no solver."""
         if self.variant is not None:
             return self
         return Cvxpy("clarabel")

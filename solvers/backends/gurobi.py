@@ -116,6 +116,7 @@ class _GurobiSession(Session):
                 raise self.build_option_error(key, value, f": {error}") from None
 
     def _build(self, data: Data) -> None:
+        """Load the data into a new Gurobi model. A row with two bounds gets a slack column."""
         self._close()
         row_count, column_count = data.A.shape
         self._row_kinds = _classify_rows(data)
@@ -153,6 +154,7 @@ class _GurobiSession(Session):
         self._columns = self._all_columns[:column_count]
 
     def _update(self, change: Change, data: Data) -> bool:
+        """Change entries of the live model. Return False if a row has another kind than before."""
         model = self._model
         columns = self._all_columns
         if change.rows is not None:
@@ -191,6 +193,7 @@ class _GurobiSession(Session):
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:
+        """Solve the live model from a start, and return the result of the run."""
         if self.program.is_mip:
             self._model.reset()  # The answer of a MILP must not depend on earlier solves.
             start = Start.COLD

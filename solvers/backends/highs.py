@@ -58,7 +58,10 @@ def create_silent_highs() -> Any:
     import highspy
 
     class SilentHighs(highspy.Highs):  # type: ignore[misc]
+        """A Highs object that prints no banner when callbacks are enabled."""
+
         def enableCallbacks(self) -> Any:
+            """Switch the output off, and then enable callbacks as HiGHS does."""
             self.setOptionValue("output_flag", False)
             return super().enableCallbacks()
 
@@ -97,6 +100,7 @@ class _HighsSession(Session):
         return str(self._h.version())  # Reading it from the distribution is slower.
 
     def _build(self, data: Data) -> None:
+        """Load the data into the Highs object. Raise SolverError if HiGHS refuses them."""
         self._h.clearModel()
         if not self._pass_model(data):
             raise SolverError(f"highs refused the numbers of {self.program.name}.")
@@ -123,6 +127,11 @@ class _HighsSession(Session):
         return bool(status != self._highspy.HighsStatus.kError)
 
     def _update(self, change: Change, data: Data) -> bool:
+        """Change entries of the live model, one call for each kind of entry.
+
+        If many coefficients change, the whole model is passed again. The result is False if that
+        fails or there is no basis to restore.
+        """
         h = self._h
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
@@ -156,6 +165,11 @@ class _HighsSession(Session):
         return bool(self._h.setBasis(basis) == self._highspy.HighsStatus.kOk)
 
     def _run(self, start: Start, basis: Any) -> Raw:
+        """Solve the live model and return the result. A MILP always starts cold.
+
+        The model is solved once more if another library has resized the thread pool, or if HiGHS
+        calls a point optimal and infeasible.
+        """
         h = self._h
         if self._is_mip:
             h.clearSolver()

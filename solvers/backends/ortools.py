@@ -102,6 +102,7 @@ class _MathOptSession(Session):
         return parameters
 
     def _build(self, data: Data) -> None:
+        """Build the MathOpt model of the data and open a native solver for it."""
         model = self._model_pb.ModelProto()
         variables = model.variables
         rows = model.linear_constraints
@@ -130,6 +131,7 @@ class _MathOptSession(Session):
         self._solver = self._core.new(self._solver_type, model, initializer)
 
     def _update(self, change: Change, data: Data) -> bool:
+        """Send the changed entries to GLOP. Return False for other solvers, which cannot update."""
         if self._variant != "glop":
             return False  # The session then builds the model again.
         update = self._update_pb.ModelUpdateProto()
@@ -153,6 +155,7 @@ class _MathOptSession(Session):
         return bool(self._solver.update(update))
 
     def _run(self, start: Start, basis: Any) -> Raw:
+        """Solve the native model, and return the result in the units of the data."""
         hints = self._model_parameters_pb.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
@@ -375,6 +378,7 @@ class OrTools(Backend):
     session = _MathOptSession
 
     def _resolve(self, program: Program) -> Backend:
+        """Return this backend. If the user named no solver: gSCIP for a MILP, GLOP for an LP."""
         if self.variant is None:
             return OrTools("gscip" if program.is_mip else "glop")
         return self

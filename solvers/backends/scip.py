@@ -55,6 +55,7 @@ class _ScipSession(Session):
         return model
 
     def _build(self, data: Data) -> None:
+        """Load the data into a new SCIP model, through an MPS file."""
         self._model = self._make_model()
         with TemporaryDirectory() as folder:
             path = Path(folder) / "program.mps"
@@ -64,6 +65,7 @@ class _ScipSession(Session):
         self._variables = [variables[f"x{j}"] for j in range(data.c.size)]
 
     def _run(self, start: Start, basis: Any) -> Raw:
+        """Solve the model and return the result. SCIP always starts cold."""
         model = self._model
         time_limit = self._deadline.solver_time_limit
         if time_limit is not None and "limits/time" not in self.options.native:

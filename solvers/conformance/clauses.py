@@ -153,10 +153,12 @@ def clause(
     """
 
     def decorate(check: Callable[[_C], None]) -> Callable[[_C], None]:
+        """Wrap a check of one rule as a clause that raises ContractBroken with the rule."""
         rule = (check.__doc__ or "").partition("\n")[0]
 
         @functools.wraps(check)
         def run(self: _C) -> None:
+            """Run the check on one backend, or skip it."""
             self.skip_unless(check.__name__, needs, option)
             try:
                 check(self)

@@ -77,6 +77,7 @@ def announce_solves(
     enter = Interruption.__enter__
 
     def announced_enter(interruption: Interruption) -> Interruption:
+        """Enter the interruption and announce it."""
         enter(interruption)
         print("ready", flush=True)  # Ctrl-C before this point would be Python's own.
         return interruption

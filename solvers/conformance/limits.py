@@ -156,6 +156,7 @@ class LimitClauses(Contract):
             load = session._build
 
             def load_slowly(data: Data) -> None:
+                """Load the data as if it had taken 299.5 s."""
                 session._deadline._begin -= 299.5  # Pretend that loading has taken 299.5 s.
                 load(data)
 

@@ -103,6 +103,7 @@ class SessionClauses(Contract):
         A = sp.csc_array(rng.uniform(0.2, 1, (8, 6)))
 
         def make_program(k: int) -> Program:
+            """Make the program with matrix A, and random bounds and costs. `k` shifts the costs."""
             low = np.where(rng.random(6) < 0.5, 0.0, -rng.random(6))
             high = np.where(rng.random(6) < 0.3, INF, 1 + rng.random(6))
             limit = A.sum(axis=1) * (0.5 + rng.random())
@@ -273,6 +274,12 @@ class SessionClauses(Contract):
                 self._require_numbers_refused(section, start)
 
     def _require_numbers_refused(self, section: str, start: str) -> None:
+        """Require that one entry refuses every unusable number, and that the session then goes on.
+
+        Args:
+            section: section of the entry, one of `_MOVABLE_SECTIONS`.
+            start: how the refused solves start, "cold" or "hot".
+        """
         is_integer = not self.capabilities().lp
         rows = [[1.0, 2.0], [2.0, 1.0]]
         base = instances.make_program([-1.0, -1.0], rows, -INF, 3.0, upper=9, integer=is_integer)

@@ -98,6 +98,7 @@ class _Group(FastParsing, TyperGroup):
 
     @commands.setter
     def commands(self, commands: Any) -> None:
+        """Replace the built commands. The missing ones are built when `commands` is read."""
         self._built = dict(commands)
         self._complete = False
 

@@ -335,6 +335,7 @@ def run_with_progress(
         task = bar.add_task(what, total=None)
 
         def report(done: int, total: int, what: str) -> None:
+            """Move the bar to `done` of `total` points and label it with `what`."""
             bar.update(task, completed=done, total=total, description=what)
             if lines and bar.disable and done:
                 seconds_left = (time.monotonic() - start) / done * (total - done)

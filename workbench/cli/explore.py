@@ -89,6 +89,7 @@ def _serve(fragment: str, files: FileTexts, port: int, browser: bool) -> None:
     servers: list[Server] = []
 
     def stop(number: int, frame: object) -> None:
+        """Shut the server down at a signal, or interrupt the command if there is no server yet."""
         if not servers:
             raise KeyboardInterrupt
         # An exception may be lost where the signal interrupts, and the server would continue.

@@ -110,6 +110,7 @@ def privatise_labels(
     restricted_designs: list[Design] = []
 
     def design_response(prior: Any, response_epsilon: Fraction) -> Any:
+        """Design the randomizer of labels for a prior and the ε that is left for the labels."""
         if outputs == "labels" and method == "bins":
             options = {"epsilon": response_epsilon, "method": "lp", "loss": loss}
             restricted = design(prior, **options, time_limit=time_limit)

@@ -79,7 +79,10 @@ def run_sweep(
         return _report_counts({**counts, "known": count_known_points()})
 
     def work(report: Progress) -> SweepResult:
+        """Solve the sweep and report its progress."""
+
         def report_counts(counts: SweepCounts) -> None:
+            """Report the solved points, and how many of them failed."""
             failed_count = 0
             for status, count in counts.statuses.items():
                 if status not in _SUCCESS_STATUSES:
@@ -245,6 +248,7 @@ def merge_results(sources: list[Path], *, ledger: Path, json: bool) -> Report:
         require_distinct_files(_list_ledger_files(source), _list_ledger_files(ledger))
 
     def work(report: Progress) -> MergeResult:
+        """Merge the ledgers and report the rows that were read."""
         total = sum(map(_count_rows, sources))
         return merge_ledgers(
             sources, ledger, report_rows_read=lambda count: report(count, total, "rows")

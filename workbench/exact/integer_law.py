@@ -96,6 +96,7 @@ def raise_law_to_ratio(
     padded = [*padding, *weights, *padding]
 
     def floors_of(i: int, weight: int) -> Iterator[tuple[int, int]]:
+        """Yield (j, floor) of every j within the reach of i: weight j must be >= weight · ratio."""
         floor = -(-weight * ratio.numerator // ratio.denominator)
         return ((j, floor) for j in range(max(0, i - reach), min(len(padded), i + reach + 1)))
 

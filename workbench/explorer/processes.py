@@ -288,7 +288,7 @@ class Lanes:
         self._idle_timer.start()
 
     def kill_workers(self) -> None:
-        """Kill all workers."""
+        """Kill the worker of every lane, also one that is just starting."""
         if self._idle_timer:
             self._idle_timer.cancel()
         for lane in self._lanes.values():

@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
     # Routes.
 
     def do_GET(self) -> None:
-        """Send the page."""
+        """Send the page of the explorer, or a refusal. "/" is the only path."""
         try:
             # The browser comes from the file that `workbench explore` opens, which is another
             # origin.
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_refusal(refusal)
 
     def do_POST(self) -> None:
-        """Run a task."""
+        """Run the task that the path names on the JSON body, and send its result or a refusal."""
         try:
             self._check_origin()
             self._check_token(self.headers.get("X-Workbench-Token", ""))

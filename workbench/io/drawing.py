@@ -403,7 +403,7 @@ class _Curve:
         self.axis.step(x, y, where="post", **self.style)
 
     def draw_bars(self) -> None:
-        """Draw bars."""
+        """Draw a vertical bar from 0 to y at each x. The look gives their width."""
         style = self.style_without("marker", "linestyle")
         self.axis.bar(self.x, self.y, width=self.look["width"], **style)
 

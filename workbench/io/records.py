@@ -241,6 +241,7 @@ def make_typed_entry(kind: Any, constraint: str) -> Entry:
     """
 
     def read(data: Any, entry_name: str) -> Any:
+        """Return the JSON value, or raise CorruptFile for another type or an integer too large."""
         is_too_large = type(data) is int and kind is int and abs(data) > MAX_FILE_INTEGER
         if type(data) is not kind or is_too_large:
             raise_corrupt_entry(entry_name, constraint)
@@ -257,6 +258,7 @@ def make_list_entry(entry: Entry) -> Entry:
     """
 
     def read(data: Any, entry_name: str) -> Any:
+        """Read a JSON list, whose items `entry` reads."""
         items = require_list(data, entry_name)
         return tuple(entry.read(item, f"An entry of {entry_name}") for item in items)
 

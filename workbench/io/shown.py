@@ -45,7 +45,7 @@ class Shown(ABC):
 
     @abstractmethod
     def figure(self) -> Figure:
-        """Draw the object."""
+        """Draw the object, as its reports and notebooks show it."""
 
     @property
     def heading(self) -> str:
@@ -79,6 +79,7 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
+        """Return the facts and the figure as HTML for a notebook."""
         drawing = ""
         if self.drawable:
             drawing = render_picture(self.figure, MAX_SVG_CHARACTERS)

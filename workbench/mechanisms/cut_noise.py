@@ -176,7 +176,7 @@ class CutNoise:
         return ZERO
 
     def __call__(self, u: Fraction) -> Fraction:
-        """Compute g(u)."""
+        """Compute g(u), the density at the distance u, exactly."""
         return self._evaluate(u, 1)
 
     def integral(self, u: Fraction) -> Fraction:

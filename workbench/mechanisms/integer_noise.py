@@ -170,6 +170,7 @@ class LineNoise(ShownMechanism):
             q = [*q, ZERO, self.atom]
 
         def describe(k: int) -> tuple[str, str]:
+            """Name the two probabilities of outcome k for a report."""
             if k < 2 * abs(shift) + len(cells.weights):
                 return f"f({first + k})", f"f({first + k + shift})"
             return "f beyond the weights, or at the atom", "f there, moved"
@@ -349,7 +350,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     @property
     def reach(self) -> int:
-        """Return the sensitivity."""
+        """Return the sensitivity: neighbouring answers differ by at most this integer."""
         return self.question.sensitivity
 
     @property

@@ -601,6 +601,7 @@ def compare_pairs(
     """
 
     def describe(pair: Pair, k: int) -> tuple[str, str]:
+        """Name the two probabilities of output k at a pair for a report."""
         high, low = (f"Pr[{k}|{name(i)}]" for i in pair)
         return high, low
 

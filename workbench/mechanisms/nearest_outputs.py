@@ -310,6 +310,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     # Publishing.
 
     def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
+        """Draw outputs for the answers, by their position among the cuts."""
         # The law is a draw among the own outputs with probability L (a - 1)/N, else among all m.
         a = self.odds.numerator
         b = self.odds.denominator

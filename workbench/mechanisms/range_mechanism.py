@@ -151,6 +151,7 @@ class RangeMechanism(RangePublisher, Channel):
         return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
     def _draw(self, x: Vector, exact_answers: NDArray[Any], source: Source) -> NDArray[np.float64]:
+        """Draw an output for every answer, shape (k,), by mixing the two end laws exactly."""
         sampler = AffineSampler(self.ends, self.real_law.ends, source)
         return np.asarray(self.outputs[sampler.positions(x, exact_answers)])
 

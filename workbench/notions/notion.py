@@ -438,6 +438,7 @@ class SmallestParameterNotion(Notion):
         name = self.parameters[0]
 
         def excess(result: ComparisonResult) -> float:
+            """Return by how much the smallest value that holds exceeds the budget."""
             smallest_value = self.severity(result.measurement, result.budget)
             return float(smallest_value - float(result.budget[name]))
 

@@ -124,6 +124,7 @@ class Pure(Notion):
         """
 
         def excess(result: ComparisonResult) -> tuple[float, Fraction]:
+            """Return by how much the loss exceeds ε, and the mass of its outcome for ties."""
             ratio: Ratio = result.measurement
             return ratio.privacy_loss - float(result.budget["epsilon"]), ratio.mass
 

@@ -85,7 +85,7 @@ class Session:
         return self.design(point, start=start).row()
 
     def close(self) -> None:
-        """Release native resources."""
+        """Release native resources. Does nothing unless a session overrides it."""
 
     def __enter__(self) -> Session:
         return self

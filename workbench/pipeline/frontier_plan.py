@@ -148,6 +148,7 @@ def select_loss_points(points: Points, **options: Any) -> Points:
     """
 
     def select(question: Any, values: Values) -> list[Point]:
+        """Return the points of the question whose request minimises the loss."""
         all_points = points(question, {**values, **options})
         return [(row, request) for row, request in all_points if request.aim.minimise == "loss"]
 

@@ -251,6 +251,7 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         eta = np.arange(_noise_length(reach, epsilon))
 
         def is_private(alpha: float) -> bool:
+            """Return whether noise with the ratio α is (ε, δ)-private, in floats."""
             half_weights = np.power(alpha, eta, dtype=np.float64)
             return _hockey_stick_at_shift(half_weights, reach, epsilon) <= delta
 
@@ -323,6 +324,7 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
         raise NotApplicable("its law is too long at this budget")
 
     def is_private(log_variance: float) -> bool:
+        """Return whether Gaussian noise with this log-variance is private, in floats."""
         variance = math.exp(log_variance)
         # Beyond 14 σ the mass of a Gaussian is below 1e-43.
         length = math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2

@@ -150,6 +150,7 @@ def _follow_curves(search: _Search, single_run: Request, within_curve: WithinCur
     )
 
     def design_within(factor: Fraction) -> Design:
+        """Design one run within the curve of the losses times a factor."""
         curve = _make_privacy_curve(privacy_losses * float(factor))
         return within_curve(single_run, _make_curve_claim(curve))
 

@@ -198,6 +198,7 @@ def choice_reader(*words: str, more_choices: Callable[[], Iterable[str]] = tuple
     """
 
     def read(value: Any, name: str) -> str:
+        """Return the text if it is a choice. Raises InvalidRequest."""
         if not isinstance(value, str) or value not in chain(words, more_choices()):
             InvalidRequest.check_choice((*words, *more_choices()), name, value)
         return str(value)
@@ -226,6 +227,7 @@ def integer_reader(minimum: int, maximum: int) -> Reader:
     """
 
     def read(value: Any, name: str) -> int:
+        """Return the integer if it is within the limits. Raises InvalidRequest."""
         if not is_integer(value) or not minimum <= int(value) <= maximum:
             if isinstance(value, str):
                 value = repr(value)
@@ -271,6 +273,7 @@ def list_reader(read: Reader, separator: str = ",") -> Callable[[Any, str], tupl
     """
 
     def reader(value: Any, name: str) -> tuple[Any, ...]:
+        """Split a text, or take the items of a sequence, and read each. Raises InvalidRequest."""
         is_array = hasattr(value, "tolist") or hasattr(value, "to_numpy")
         if isinstance(value, str):
             value = value.strip().removesuffix(separator).split(separator) if value.strip() else []

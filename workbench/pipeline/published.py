@@ -55,13 +55,13 @@ class ComparedFamily(Protocol):
     name: str
 
     def published_mechanisms(self) -> Sequence[Published]:
-        """See `Family.published_mechanisms`."""
+        """List the mechanisms that designs are compared with (`Family.published_mechanisms`)."""
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """See `Family.compute_loss`."""
+        """Compute the expected loss of a mechanism for a request (`Family.compute_loss`)."""
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """See `Family.relate_mechanism`."""
+        """Adapt a mechanism to the neighbours of a request (`Family.relate_mechanism`)."""
 
 
 @dataclass(frozen=True)

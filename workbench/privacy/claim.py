@@ -299,6 +299,7 @@ def _read_parameter(data: Any, name: str) -> Any:
     """Read a number, pairs [label, number] as a mapping, or pairs of numbers as a tuple."""
 
     def read_number(text: Any) -> Fraction:
+        """Read one number in [0, `_MAX_FILE_PARAMETER`]. Raises CorruptFile."""
         value = parse_ratio(text, name)
         if not 0 <= value <= _MAX_FILE_PARAMETER:
             raise CorruptFile(f"{name} must be a number in [0, {_MAX_FILE_PARAMETER}].")

@@ -191,7 +191,7 @@ class Profile(Shown):
         ]
 
     def figure(self) -> Drawn:
-        """Draw the curve."""
+        """Draw δ as a function of ε."""
         return draw_chart(make_profile_figure([self]))
 
     @property

@@ -223,7 +223,7 @@ class JointBounds(Privacy):
 
     @cached_property
     def epsilon(self) -> Fraction:
-        """Return ε."""
+        """Return ε of the budget."""
         return self.budget
 
     @cached_property

@@ -114,7 +114,7 @@ def find_least_share(
 
 
 def floor_scaled_exp(epsilon: Fraction) -> int:
-    """Return ⌊2^112 e^ε⌋."""
+    """Return ⌊2^112 e^ε⌋, a lower bound of e^ε in units of 2^-112."""
     return exp_bounds(epsilon, _EXP_BITS)[0]
 
 

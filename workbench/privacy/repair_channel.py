@@ -41,6 +41,8 @@ _MIN_CENTRE_UNITS = 1 << 44  # An output in use gets a mass of about 2^-20, in u
 
 
 class _HasRows(Protocol):
+    """A mechanism given by rows, of which a copy with other rows can be made."""
+
     @property
     def rows(self) -> Sequence[Distribution]: ...
 

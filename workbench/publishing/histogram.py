@@ -112,7 +112,7 @@ class NoiseCandidate:
 
     @property
     def mechanism(self) -> JointNoise:
-        """Return the release."""
+        """Return the mechanism of the certificate: independent noise on every bin."""
         mechanism = self.certificate.mechanism
         assert isinstance(mechanism, JointNoise)
         return mechanism
@@ -454,6 +454,7 @@ def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
         return IntegerLaw(-end, Distribution([*right[:0:-1], *right]))
 
     def is_private(end: int) -> bool:
+        """Return whether noise on -end..end is (ε, δ)-private, in floats."""
         law = FloatLaw(-end, -slope * np.abs(np.arange(-end, end + 1.0)))
         return estimates.estimate_delta(law, slope) <= float(budget.delta)
 
@@ -483,10 +484,12 @@ def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
         return radius
 
     def make_law(variance: float) -> FloatLaw:
+        """Return the weights of discrete Gaussian noise of a variance in floats."""
         values = np.arange(-find_radius(variance), find_radius(variance) + 1.0)
         return FloatLaw(int(values[0]), -(values**2) / (2 * variance))
 
     def make_noise(variance: float) -> IntegerLaw:
+        """Return the discrete Gaussian noise of a variance exactly."""
         radius, law = discrete_gaussian(Fraction(variance))
         return IntegerLaw(-radius, law)
 

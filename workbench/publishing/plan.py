@@ -255,6 +255,7 @@ class PlanRelease:
         return f"PlanRelease({len(self.releases)} statistics, epsilon = {float(self.epsilon):g})"
 
     def _repr_html_(self) -> str:
+        """Return the values and facts of the plan as HTML for a notebook."""
         rows = [(row[0], f"{row[2]} ({row[3]})") for row in self.rows]
         return render_document("Plan", render_facts([*rows, *self.facts()]))
 
@@ -385,13 +386,13 @@ def split_budget(
         budgets = [epsilon * weight / sum(weights) for weight in weights]
     else:
         budgets = _equalise_errors(planned, epsilon)
-    users = [not statistic.request.statistic.is_pair for statistic in planned]
-    if delta and not any(users):
+    uses_delta_flags = [not statistic.request.statistic.is_pair for statistic in planned]
+    if delta and not any(uses_delta_flags):
         rule = "left out if all statistics are means with a private number of rows"
         must("delta", rule, float(delta))
     requests = []
-    for statistic, budget, uses_delta in zip(planned, budgets, users, strict=True):
-        share = delta / sum(users) if uses_delta else ZERO
+    for statistic, budget, uses_delta in zip(planned, budgets, uses_delta_flags, strict=True):
+        share = delta / sum(uses_delta_flags) if uses_delta else ZERO
         requests.append(replace(statistic.request, epsilon=budget, delta=share))
     return requests
 

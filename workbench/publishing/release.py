@@ -293,7 +293,7 @@ class Release:
         return format_number(value, self.rmse)
 
     def _format_interval(self, interval: Interval) -> str:
-        """Format an interval."""
+        """Format an interval with the digits that the error leaves meaningful."""
         return format_interval(interval, self.rmse)
 
     def to_dict(self) -> Record:
@@ -370,6 +370,7 @@ class Release:
         return f"Release({self.statistic.describe()!r}, {self.budget})"
 
     def _repr_html_(self) -> str:
+        """Return the facts and the values as HTML for a notebook."""
         cells = [(label, f"{value} ({interval})") for label, value, interval in self.rows]
         return render_document("Release", render_facts([*self.facts(), *cells]), self.notes)
 

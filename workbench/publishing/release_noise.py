@@ -223,6 +223,7 @@ class PairNoise(ReleaseNoise):
 
     @property
     def _noise(self) -> IntegerLaw:
+        """Return the integer noise on each of the two sums, in units of the grid."""
         mechanism: Any = self.certificate.mechanism
         noise: IntegerLaw = mechanism.noise
         return noise

@@ -336,6 +336,7 @@ def find_least_epsilon(request: ReleaseRequest, max_rmse: float) -> Fraction:
     """
 
     def measure_error(epsilon: float) -> float:
+        """Return the root mean squared error of the noise at ε and δ = 0."""
         candidate = replace(request, epsilon=Fraction(f"{epsilon:.12g}"), delta=ZERO)
         error = candidate.choose_noise().rmse
         assert error is not None

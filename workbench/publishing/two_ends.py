@@ -83,6 +83,7 @@ def find_two_ends_noise(epsilon: Fraction, delta: Fraction, loss: str) -> TwoEnd
         return weights[::-1]
 
     def is_private(outer_slack: int) -> bool:
+        """Return whether the noise with this slack at its outer end is (ε, δ)-private, exactly."""
         weights = list_weights(outer_slack)
         return total_slack <= delta * (2 * sum(weights) - weights[0])
 

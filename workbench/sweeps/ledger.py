@@ -338,7 +338,7 @@ class Ledger:
         ) from None
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the database of the ledger."""
         self._db.close()
 
     def __enter__(self) -> Ledger:

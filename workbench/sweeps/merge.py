@@ -38,7 +38,7 @@ class MergeResult(NamedTuple):
 
 
 def _ignore_progress(rows_read: int) -> None:
-    """Report nothing."""
+    """Report nothing: the default progress report."""
 
 
 def merge_ledgers(

@@ -33,7 +33,7 @@ Progress = Callable[[SweepCounts], None]
 
 
 def _ignore_progress(counts: SweepCounts) -> None:
-    """Report nothing."""
+    """Report nothing: the default progress report."""
 
 
 def sweep(

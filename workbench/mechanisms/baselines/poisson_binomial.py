@@ -244,6 +244,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     # Numbers.
 
     def _probabilities(self, x: Vector) -> Vector:
+        """Return Pr[j|x] in floats. x has shape (k,), the result (k, m)."""
         n = self.m - 1
         p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
         k = np.arange(n + 1)

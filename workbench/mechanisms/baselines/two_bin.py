@@ -385,6 +385,7 @@ class BiasedQuantizer(NonAffine):
         return np.outer(left, right[::-1])
 
     def _probabilities(self, x: Vector) -> Vector:
+        """Return Pr[j|x] in floats. x has shape (k,), the result (k, m)."""
         p = np.zeros((x.size, self.m))
         place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
         for j in np.unique(place):

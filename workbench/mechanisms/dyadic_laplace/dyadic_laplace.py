@@ -219,6 +219,7 @@ class DyadicLaplace(Shown):
         tables = self._tables
 
         def chunk(part: Vector, shared_words: Words, local_words: Words) -> Integers:
+            """Encode a chunk of x, shape (n,). Shared words are (n, 2), local words (n, 3)."""
             level, u = self._level_and_dither(shared_words)
             noise = tables.noise(level, local_words[:, 0], local_words[:, 1])
             return dithered_round(
@@ -247,6 +248,7 @@ class DyadicLaplace(Shown):
         """
 
         def chunk(part: Integers, shared_words: Words) -> Vector:
+            """Decode one chunk of M, shape (n,), by its shared words (n, 2)."""
             level, u = self._level_and_dither(shared_words)
             return (part + u) * self._tables.steps[level]
 

@@ -166,7 +166,7 @@ def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
     """
 
     def window(position: int) -> Any:
-        # The window is the 64 bits from the position on.
+        """Return the 64 bits of the stream from `position` on, as a word."""
         shift = np.uint64(position & 63)
         return stream_words[position >> 6] << shift | stream_words[
             (position >> 6) + 1

@@ -336,6 +336,7 @@ class QuantizedPiecewiseLinear:
         """
 
         def chunk(part: Vector, shared_words: Words, local_words: Words) -> Integers:
+            """Encode a chunk of x, shape (n,). Shared words are (n, 2), local words (n, 3)."""
             noise = self._sample(local_words[:, 0], local_words[:, 1])
             u = symmetric_uniform(shared_words[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(local_words[:, 2]), u)

@@ -148,6 +148,7 @@ class LocalStream:
         self._rekey()
 
     def _rekey(self) -> None:
+        """Start a new stream of this process with a fresh random key."""
         self._process = os.getpid()
         self._stream = _counter_stream(os.urandom(32))
 
@@ -188,6 +189,7 @@ class InsecureLocalStream(LocalStream):
         super().__init__()
 
     def _rekey(self) -> None:
+        """Start a stream of this process whose key is a hash of the seed."""
         self._process = os.getpid()
         self._stream = _counter_stream(
             hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest()
