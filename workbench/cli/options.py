@@ -19,6 +19,7 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from workbench.cli.console import Report
+from workbench.errors import must
 from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 
 # Numbers of this form are read without pydantic.
 _PLAIN_NUMBERS = {
-    int: re.compile(r"-?\d{1,15}"),
-    float: re.compile(r"-?\d{1,15}(\.\d{1,15})?"),
+    int: re.compile(r"-?[0-9]{1,15}"),
+    float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?"),
 }
+# Python reads 1_000 as 1000, and digits of other scripts as digits.
+_ODD_NUMBER = re.compile(r"[^\0-\x7f]|_")
 _RANGE = re.compile(r"[-+.\deE]+\.\.[-+.\deE]+")
 # The help of an option may end with what Python accepts in addition.
 _PYTHON_REMARK = re.compile(r" \(in Python[^()]*\)")
@@ -71,11 +74,31 @@ def format_epilog(examples: Iterable[str], head: str = "Examples:") -> str:
 
 
 class FastParsing:
-    """A command or group that starts fast.
+    """A command or group that starts fast, and refuses options that are given twice.
 
     Plain values are read without pydantic. Help is shown without the modules for Markdown and
     tracebacks, whose import takes longer than some commands.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read a command line. Raises InvalidRequest for an option with two values.
+
+        Args:
+            ctx: Context of the command.
+            args: The arguments.
+        """
+        # The parser of typer would take the last value without a word.
+        parser = self.make_parser(ctx)  # type: ignore[attr-defined]
+        given_names = set()
+        for parameter in parser.parse_args([*args])[2]:
+            is_plain_flag = getattr(parameter, "is_flag", False) and not parameter.secondary_opts
+            if parameter.multiple or is_plain_flag or parameter.param_type_name == "argument":
+                continue
+            if parameter.name in given_names:
+                must(parameter.opts[0], "given once", "it more than once")
+            given_names.add(parameter.name)
+        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help.
@@ -179,7 +202,13 @@ def _read_plain_value(kind: Any, value: Any, param: Any) -> Any:
     """Read a plain value within its limits, None for other values."""
     if kind in (str, Path) and isinstance(value, (str, Path)):
         return kind(value)
-    if kind not in _PLAIN_NUMBERS or not _PLAIN_NUMBERS[kind].fullmatch(str(value)):
+    text = str(value)
+    # NaN is neither below a minimum nor above a maximum.
+    is_limited_nan = "nan" in text.lower() and param.min is not None
+    if kind in _PLAIN_NUMBERS and (is_limited_nan or _ODD_NUMBER.search(text)):
+        rule = "an integer such as 12" if kind is int else "a number such as 12.5"
+        must(param.opts[0], rule, repr(value))
+    if kind not in _PLAIN_NUMBERS or not _PLAIN_NUMBERS[kind].fullmatch(text):
         return None
     number = kind(value)
     is_above_min = param.min is None or number >= param.min

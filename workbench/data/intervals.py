@@ -96,6 +96,24 @@ def read_real_input(
     return exact_input
 
 
+def split_ends(text: str, name: str) -> list[str]:
+    """Split a text such as "LOW..HIGH" at its dots.
+
+    Three dots are refused: 0...5 may mean 0 to 5, or 0 to .5.
+
+    Args:
+        text: The text. Without dots it is one part.
+        name: Name of the option in errors.
+
+    Raises:
+        InvalidRequest: The text has three dots or more in a row.
+    """
+    if "..." in text:
+        rule = "written with two dots between the ends, such as 0..5 or 0..0.5"
+        must(name, rule, repr(text))
+    return text.split("..")
+
+
 def read_range(value: Any, name: str = "range") -> RationalPair:
     """Read "LOW..HIGH", or two numbers, with LOW < HIGH.
 
@@ -108,7 +126,7 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
     """
     ends = value
     if isinstance(value, str):
-        ends = value.split("..")
+        ends = split_ends(value, name)
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
     low = read_number(ends[0], name)
@@ -133,7 +151,7 @@ def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
     """
     ends = value
     if isinstance(value, str):
-        ends = value.split("..")
+        ends = split_ends(value, name)
     return [*map(read_integer_text, read_list(ends, name, constraint))]
 
 
@@ -150,7 +168,7 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
     """
     parts = value
     if isinstance(value, str):
-        parts = value.split("..")
+        parts = split_ends(value, name)
     if not isinstance(parts, (tuple, list)):
         parts = [parts]
     if len(parts) not in (1, 2):

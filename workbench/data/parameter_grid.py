@@ -69,10 +69,17 @@ def read_integers(text: str, name: str) -> list[int]:
     """
     try:
         if text.strip():
-            return [int(part) for part in text.split(",")]
+            return [_read_decimal_integer(part) for part in text.split(",")]
         return []
     except ValueError:
-        must(name, "integers", repr(text))
+        must(name, "integers separated by commas, such as 10,40", repr(text))
+
+
+def _read_decimal_integer(text: str) -> int:
+    """Read an integer. Raises ValueError for a text such as "1_0", which Python reads as 10."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return int(text)
 
 
 def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS) -> list[Fraction]:

@@ -161,8 +161,10 @@ def read_steps(text: str) -> Rationals | None:
 
     Returns:
         Three exact numbers. None if the text has another form, if a number is no double, or unless
-        LOW <= HIGH and STEP > 0.
+        LOW <= HIGH and STEP > 0. Also None for three dots: 0...5 may mean 0 to 5, or 0 to .5.
     """
+    if "..." in text:
+        return None
     ends, _, step = text.partition(":")
     low, _, high = ends.partition("..")
     numbers = []

@@ -212,7 +212,8 @@ class PrivateTable:
             option: Name of the option, for errors.
 
         Raises:
-            InvalidRequest: There is no such column, or several columns have the name.
+            InvalidRequest: There is no such column, several columns have the name, or the name is
+                also the number of another column of a file without --header.
         """
         width = len(self.columns)
         if name is None:
@@ -222,8 +223,13 @@ class PrivateTable:
         text = str(name).strip()
         matches = [position for position, title in enumerate(self.names) if title == text]
         is_position = text.isascii() and text.isdecimal() and len(text) < 10
-        if not matches and is_position and 1 <= int(text) <= width:
-            matches = [int(text) - 1]
+        if is_position and 1 <= int(text) <= width:
+            position = int(text) - 1
+            if matches not in ([], [position]) and not self.has_known_names:
+                # The first row of a file is private, unless the user says that it has names.
+                rule = "given with --header, if it is the name of a column and no number"
+                must(option, rule, f"{text!r}, which {self.title} has as a name and as a number")
+            matches = matches or [position]
         if len(matches) == 1:
             return PrivateColumn(text, self.columns[matches[0]], self.places)
         if matches:

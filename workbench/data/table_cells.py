@@ -1,6 +1,7 @@
 """Read which rows of a table a statistic counts: conditions, listed values and bins.
 
-    condition   "smoker=yes", "age>=65": COLUMN, a relation (= != < <= > >=) and a value
+    condition   "smoker=yes", "age>=65": COLUMN, a relation (= != < <= > >=) and a value. A text
+                that could be read in two ways is quoted: group="<5"
     values      "north,south,coast,other": the categories of a histogram
     bins        "0..100:10": bins of width 10; or the edges "0,18,65,120". A bin contains its lower
                 edge, and the last bin also its upper edge
@@ -32,6 +33,10 @@ UNLISTED = -1  # Position of a value that belongs to no cell.
 MAX_CELLS = 100_000  # More values or bins are refused.
 _CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _CONDITION_RULE = "COLUMN=VALUE, or with !=, <, <=, > or >=, such as smoker=yes"
+_QUOTED_TEXT = re.compile(r'"((?:[^"]|"")*)"')
+# A value that looks like a second condition, a list, another quote, or a range of numbers.
+_UNCLEAR_TEXT = re.compile(r"""^!|^['"]|[=<>,]|^[-+.\d]+\s*\.\.\s*[-+.\d]+$""")
+_NUMBER_RANGE = re.compile(r"\s*[-+.\d]+\s*\.\.\s*[-+.\d]+.*")
 _COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": lambda number, bound: number < bound,
     "<=": lambda number, bound: number <= bound,
@@ -75,7 +80,11 @@ class Condition:
         return [key is not None and (key == wanted) is is_equal for key in keys]
 
     def __str__(self) -> str:
-        return f"{self.column}{self.relation}{self.value}"
+        value = self.value
+        if _UNCLEAR_TEXT.search(value):
+            quoted = value.replace('"', '""')
+            value = f'"{quoted}"'
+        return f"{self.column}{self.relation}{value}"
 
 
 def read_conditions(value: Any) -> tuple[Condition, ...]:
@@ -98,10 +107,55 @@ def read_conditions(value: Any) -> tuple[Condition, ...]:
         if match is None or not match[3]:
             must("where", _CONDITION_RULE, repr(text))
         relation = match[2].replace("==", "=")
+        value = match[3]
         if relation in _COMPARISONS:
-            read_number(match[3], "value of where")
-        conditions.append(Condition(match[1], relation, match[3]))
+            read_number(value, "value of where")
+        else:
+            value = _read_condition_text(value, text)
+        conditions.append(Condition(match[1], relation, value))
     return tuple(conditions)
+
+
+def _read_condition_text(value: str, condition: str) -> str:
+    """Return the text that a cell is compared with, without quotes.
+
+    Cells rarely equal a text such as "yes and age>18". The count would be a number near 0, and it
+    would answer another question. Raises InvalidRequest.
+
+    Args:
+        value: The text behind the relation.
+        condition: The whole condition, for errors.
+    """
+    quoted = _QUOTED_TEXT.fullmatch(value)
+    if quoted is not None and quoted[1].strip():
+        return quoted[1].replace('""', '"')
+    if quoted is not None or _UNCLEAR_TEXT.search(value):
+        rule = (
+            "one condition, such as smoker=yes or age>=18. Give where once for each condition. A "
+            'text with = < > , or quotes stands in double quotes, such as group="<5"'
+        )
+        must("where", rule, repr(condition))
+    return value
+
+
+def split_list(text: str, name: str, rule: str) -> list[str]:
+    """Split a text at its commas. An entry with a comma stands in double quotes.
+
+    Args:
+        text: The text.
+        name: Name of the option in errors.
+        rule: What the text must be, in errors.
+
+    Raises:
+        InvalidRequest: A quote is not closed, or text follows it.
+    """
+    try:
+        rows = [*csv.reader([text], skipinitialspace=True, strict=True)]
+    except csv.Error:
+        rows = []
+    if len(rows) != 1:
+        must(name, rule, repr(text))
+    return rows[0]
 
 
 @dataclass(frozen=True)
@@ -158,13 +212,17 @@ def read_values(value: Any) -> CellList:
         InvalidRequest: There is no value, a value is blank, or two values are equal.
     """
     entries = value
+    rule = "a list of values that are not blank, such as north,south,other"
     if isinstance(value, str):
-        entries = next(csv.reader([value], skipinitialspace=True), [])
+        entries = split_list(value, "values", rule)
+        if '"' not in value and any(map(_NUMBER_RANGE.fullmatch, entries)):
+            rule = 'a list of values (bins are ranges; a text of two dots is quoted: "1..3")'
+            must("values", rule, repr(value))
     else:
         entries = read_list(value, "values", "a list of values")
     labels = tuple(str(entry).strip() for entry in entries)
     if not labels or not all(labels):
-        must("values", "a list of values that are not blank, such as north,south,other", value)
+        must("values", rule, value)
     keys = tuple(make_category_key(entry) for entry in entries)
     seen: set[Hashable] = set()
     for key, label in zip(keys, labels, strict=True):
@@ -243,12 +301,13 @@ def read_names(value: Any, name: str = "column") -> tuple[str, ...]:
     Raises:
         InvalidRequest: There is no name, a name is blank, or a name is given twice.
     """
+    rule = "names of different columns, such as region or region,year"
     entries: Sequence[Any]
     if isinstance(value, str):
-        entries = next(csv.reader([value], skipinitialspace=True), [])
+        entries = split_list(value, name, rule)
     else:
         entries = read_list(value, name, "a list of names")
     names = tuple(str(entry).strip() for entry in entries)
     if not names or not all(names) or len({*names}) < len(names):
-        must(name, "names of different columns, such as region or region,year", repr(value))
+        must(name, rule, repr(value))
     return names

@@ -556,7 +556,7 @@ def _read_integer_cell(cell: str | None) -> int:
 def _read_clamp(text: str) -> tuple[int, int]:
     """Read a clamp such as "0..50". Raises CorruptFile."""
     low, dots, high = text.partition("..")
-    if not dots:
+    if not dots or high.startswith("."):
         raise CorruptFile(f"clamp must be two integers, as 0..50. Got {text[:40]!r}.")
     return _read_integer_cell(low), _read_integer_cell(high)
 

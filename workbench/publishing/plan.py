@@ -312,6 +312,8 @@ def _rename(entries: Any, names: frozenset[str] | set[str], place: str) -> dict[
         plain_name = str(name).replace("-", "_")
         if plain_name not in names:
             must(f"entry of a {place}", f"one of {', '.join(sorted(names))}", repr(name))
+        if plain_name in renamed:
+            must(f"entry {plain_name} of a {place}", "given once", "it with - and with _")
         renamed[plain_name] = value
     return renamed
 

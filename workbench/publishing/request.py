@@ -310,6 +310,9 @@ def _split_by_name(names: Sequence[str], entries: Any, option: str) -> dict[str,
         prefix = f"{names[0]}="
         if isinstance(entries, str) and entries.startswith(prefix):
             return {names[0]: entries.removeprefix(prefix)}
+        if isinstance(entries, str) and "=" in entries.partition(",")[0] and '"' not in entries:
+            # The name of another column would become a part of the first value.
+            must(option, f"those of column {names[0]}, such as {prefix}...", repr(entries))
         return {names[0]: entries}
     by_name: dict[str, Any] = {}
     texts = [entries] if isinstance(entries, str) else entries

@@ -159,14 +159,14 @@ FULL = "WorkbenchError: The output cannot be written: No space left on device.\n
         (f"{GOOD} --json > /dev/full", [2], FULL),
         ("--version > /dev/full", [2], FULL),
         (
-            f"{GOOD} --epsilon x --json > /dev/full",
+            "design laplace --epsilon x --bits 5 --json > /dev/full",
             [2],
             "InvalidRequest: epsilon must be a finite number > 0. Got x.\n",
         ),
-        (f"{GOOD} --epsilon x 2> /dev/full", [2], ""),
+        ("design laplace --epsilon x --bits 5 2> /dev/full", [2], ""),
         (f"{GOOD} >&-", [0], ""),
         (f"{GOOD} --json >&- <&-", [0], ""),
-        (f"{GOOD} --epsilon x >&- 2>&-", [2], ""),
+        ("design laplace --epsilon x --bits 5 >&- 2>&-", [2], ""),
         (f"{GOOD} 2>&- >/dev/null", [0], ""),
         # `true` closes the pipe before or after the report is written.
         (f"{GOOD} | true; exit ${{PIPESTATUS[0]}}", [0, 2], ""),

@@ -150,7 +150,7 @@ def test_a_dry_run_opens_no_data(run: Runner, tmp_path: Path) -> None:
 def test_the_page_to_sign_escapes_names(run: Runner, tmp_path: Path) -> None:
     page = tmp_path / "release.html"
     table = write_table(tmp_path, "<b>,age\n1,2\n")
-    command = ["count", table, "--where", "age=<i>", "--epsilon", 1, "--html", page]
+    command = ["count", table, "--where", 'age="<i>"', "--epsilon", 1, "--html", page]
     assert run(*command)[0] == 0
     assert "<i>" not in page.read_text()
     assert "Name and signature" in page.read_text()
