@@ -1,4 +1,9 @@
-"""Test that errors of infeasible requests state the conflict and the smallest feasible budgets."""
+"""Test that errors of infeasible requests state the conflict and the smallest feasible budgets.
+
+A conflict is an irreducible set of constraints that no mechanism satisfies together. The error
+lists it, and the smallest ε, δ or loss at which the request becomes feasible if all else stays the
+same.
+"""
 
 from __future__ import annotations
 
@@ -37,27 +42,48 @@ def make_program(*rows: tuple[list[float], float]) -> Data:
     """Make a program of the rows a x <= b for x in [0, 1]². Each argument is (a, b)."""
     A = np.array([a for a, _ in rows])
     upper = np.array([b for _, b in rows])
-    box = np.zeros(2), np.ones(2), np.zeros(2, dtype=bool)
-    return Data(np.ones(2), 0.0, sp.csc_array(A), np.full(len(rows), -np.inf), upper, *box)
+    return Data(
+        c=np.ones(2),
+        offset=0.0,
+        A=sp.csc_array(A),
+        row_lower=np.full(len(rows), -np.inf),
+        row_upper=upper,
+        lower=np.zeros(2),
+        upper=np.ones(2),
+        integrality=np.zeros(2, dtype=bool),
+    )
 
 
 @pytest.mark.parametrize("solver", ["highs", "ortools:glop"])
-def test_a_conflict_is_an_irreducible_set_of_groups_of_rows(solver: str) -> None:
+@pytest.mark.parametrize(
+    ("groups", "conflict"),
+    [
+        (
+            {"x large": [0], "y large": [1], "sum small": [2], "difference small": [3]},
+            ["x large", "y large", "sum small"],
+        ),
+        ({"both large": [0, 1], "sum small": [2]}, ["both large", "sum small"]),
+    ],
+)
+def test_a_conflict_is_an_irreducible_set_of_groups_of_rows(
+    groups: dict[str, list[int]], conflict: list[str], solver: str
+) -> None:
+    """The rows are x >= 0.8, y >= 0.8, x + y <= 1 and x - y <= 0.9."""
     data = make_program(
         ([-1.0, 0.0], -0.8), ([0.0, -1.0], -0.8), ([1.0, 1.0], 1.0), ([1.0, -1.0], 0.9)
     )
-    groups = {
-        name: np.array([k])
-        for k, name in enumerate(("x large", "y large", "sum small", "difference small"))
-    }
-    assert find_conflict(data, groups, solver) == ["x large", "y large", "sum small"]
-    assert find_conflict(data, {"both": np.array([0, 1]), "sum small": np.array([2])}, solver) == [
-        "both",
-        "sum small",
-    ]
-    assert find_conflict(
-        data, {name: groups[name] for name in ("x large", "difference small")}, solver
-    ) == ["x large"]
+    row_groups = {name: np.array(rows) for name, rows in groups.items()}
+    assert find_conflict(data, row_groups, solver) == conflict
+
+
+@pytest.mark.parametrize("solver", ["highs", "ortools:glop"])
+def test_rows_without_a_group_are_always_part_of_the_program(solver: str) -> None:
+    """The rows y >= 0.8 and x + y <= 1 have no group, and exclude x >= 0.8."""
+    data = make_program(
+        ([-1.0, 0.0], -0.8), ([0.0, -1.0], -0.8), ([1.0, 1.0], 1.0), ([1.0, -1.0], 0.9)
+    )
+    groups = {"x large": np.array([0]), "difference small": np.array([3])}
+    assert find_conflict(data, groups, solver) == ["x large"]
 
 
 def test_no_conflict_is_reported_if_rows_are_feasible_together() -> None:
@@ -71,31 +97,49 @@ def test_no_conflict_is_reported_without_time() -> None:
     assert find_conflict(data, {"x": np.array([0])}, "highs", Options(), seconds=0.0) is None
 
 
-def test_the_smallest_feasible_value_is_found_excluded_or_undecided() -> None:
-    from_one = find_least_feasible(is_feasible=lambda x: x >= math.pi, start=1.0, limit=20.0)
-    assert from_one.value is not None
-    assert math.pi <= from_one.value <= math.pi * (1 + 1e-5)
-    assert find_least_feasible(is_feasible=lambda x: False, start=1.0, limit=20.0) == LeastFeasible(
-        is_excluded=True
-    )
-    from_zero = find_least_feasible(is_feasible=lambda x: x >= 0.3, start=0.0, limit=1.0)
-    assert from_zero.value == pytest.approx(0.3, rel=1e-5)
-    assert find_least_feasible(is_feasible=lambda x: None, start=1.0, limit=20.0) == LeastFeasible()
+@pytest.mark.parametrize(("smallest", "start", "limit"), [(math.pi, 1.0, 20.0), (0.3, 0.0, 1.0)])
+def test_the_smallest_feasible_value_is_found_to_five_digits(
+    smallest: float, start: float, limit: float
+) -> None:
+    search = find_least_feasible(is_feasible=lambda x: x >= smallest, start=start, limit=limit)
+    assert search.value is not None
+    assert smallest <= search.value <= smallest * (1 + 1e-5)
+
+
+def test_the_search_for_the_smallest_feasible_value_may_exclude_all_values() -> None:
+    search = find_least_feasible(is_feasible=lambda x: False, start=1.0, limit=20.0)
+    assert search == LeastFeasible(is_excluded=True)
+
+
+def test_the_search_for_the_smallest_feasible_value_may_be_undecided() -> None:
+    """None means that the feasibility of a value could not be decided."""
+    search = find_least_feasible(is_feasible=lambda x: None, start=1.0, limit=20.0)
+    assert search == LeastFeasible()
+
+
+CONSTRAINED_REQUEST = {"notion": "pdp", "epsilon": "1.5"}
+
+
+def constrain_masses(f: Any) -> list[Any]:
+    """Return two constraints on the masses f: the first excludes ε = 1.5, the second nothing."""
+    return [f[0] >= 0.9, f[1] >= 0]
 
 
 def test_an_error_names_the_constraint_and_the_budget_that_exclude_each_other() -> None:
-    text = design_and_read_error(
-        notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0]
-    )
+    text = design_and_read_error(**CONSTRAINED_REQUEST, constraints=constrain_masses)
     assert "these constraints are jointly infeasible" in text.lower()
     assert "makes the request feasible: pdp at epsilon = 1.5" in text.lower()
     assert "0.9 <= f[0]" in text
     assert "0.0 <= f[1]" not in text
+
+
+def test_an_error_about_a_constraint_states_the_smallest_feasible_budgets() -> None:
+    text = design_and_read_error(**CONSTRAINED_REQUEST, constraints=constrain_masses)
     # Beside f(0) = 0.9, six neighbours have e^-ε of it and two elements e^-2ε: 6x + 2x² = 1/9.
     x = (-6 + math.sqrt(36 + 8 / 9)) / 4
-    assert read_smallest_feasible(text, "epsilon") == pytest.approx(-math.log(x), rel=1e-5)
-    assert read_smallest_feasible(text, "delta") == pytest.approx(0.9, abs=1e-6)
     epsilon = read_smallest_feasible(text, "epsilon")
+    assert epsilon == pytest.approx(-math.log(x), rel=1e-5)
+    assert read_smallest_feasible(text, "delta") == pytest.approx(0.9, abs=1e-6)
     design = wb.design(QUESTION, epsilon=epsilon, constraints=lambda f: [f[0] >= 0.9])
     assert design.certificate is not None
 
@@ -125,14 +169,13 @@ def test_an_error_about_a_loss_limit_states_the_smallest_loss_and_epsilon(notion
     )
     assert "with delta <= 0.1" in text
     assert "error-rate <= 0.4425" in text
-    enough = wb.design(QUESTION, epsilon="1.5", delta="0.1", notion=notion)
-    assert read_smallest_feasible(text, "max_loss") == pytest.approx(enough.objective, abs=1e-6)
+    optimum = wb.design(QUESTION, epsilon="1.5", delta="0.1", notion=notion).objective
+    assert read_smallest_feasible(text, "max_loss") == pytest.approx(optimum, abs=1e-6)
     epsilon = read_smallest_feasible(text, "epsilon")
-    assert (
-        wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion).objective <= 0.4425 + 1e-6
-    )
-    lower = wb.design(QUESTION, epsilon=epsilon * 0.999, delta="0.1", notion=notion)
-    assert lower.objective > 0.4425
+    at_stated = wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion)
+    assert at_stated.objective <= 0.4425 + 1e-6
+    at_smaller = wb.design(QUESTION, epsilon=epsilon * 0.999, delta="0.1", notion=notion)
+    assert at_smaller.objective > 0.4425
 
 
 def test_an_error_about_several_budgets_states_one_factor_for_all() -> None:
@@ -141,28 +184,38 @@ def test_an_error_about_several_budgets_states_one_factor_for_all() -> None:
     )
     assert "dp at epsilon = 2 for answers that differ by ±3" in text
     factor = read_smallest_feasible(text, "factor for every epsilon")
-    larger = {1: 1.0 * factor, 2: 1.5 * factor, 3: 2.0 * factor}
-    design = wb.design(QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False)
-    assert design.objective < 0.1001
+    budgets = {1: 1.0 * factor, 2: 1.5 * factor, 3: 2.0 * factor}
+    design = wb.design(
+        QUESTION, epsilon=budgets, constraints=lambda f: [f[0] >= 0.9], certify=False
+    )
+    assert design.objective < 0.1001  # The error rate 1 - f(0) is at most 0.1.
 
 
-@pytest.mark.parametrize(("reach", "ratio"), [(1, 6), (2, 11)])
-def test_an_error_about_an_unbiased_channel_states_a_feasible_epsilon(
-    reach: int, ratio: int
-) -> None:
-    labels = wb.Labels.uniform(0, 5)
-    outputs = [-reach, *range(6), 5 + reach]
+def read_smallest_unbiased_epsilon(reach: int) -> float:
+    """Return the smallest ε that the error states for an unbiased channel of the labels 0..5.
+
+    Its outputs are the labels, and one output beyond each end at the distance `reach`.
+    """
     with pytest.raises(wb.Infeasible) as caught:
         wb.design(
-            labels, epsilon=1, method="lp", constraints=["unbiased", "symmetric"], outputs=outputs
+            wb.Labels.uniform(0, 5),
+            epsilon=1,
+            method="lp",
+            constraints=["unbiased", "symmetric"],
+            outputs=[-reach, *range(6), 5 + reach],
         )
     text = str(caught.value)
     assert "unbiased; pure at epsilon = 1." in text
-    if reach == 1:
-        # Two outputs ±B for labels ±c need e^ε >= (B + c)/(B - c) = (3.5 + 2.5)/1.
-        assert read_smallest_feasible(text, "epsilon") == pytest.approx(math.log(6), rel=1e-5)
-    else:
-        assert read_smallest_feasible(text, "epsilon") <= math.log(ratio)
+    return read_smallest_feasible(text, "epsilon")
+
+
+@pytest.mark.parametrize(("reach", "ratio"), [(1, 6), (2, 3.5)])
+def test_an_error_about_an_unbiased_channel_states_the_smallest_epsilon(
+    reach: int, ratio: float
+) -> None:
+    """The labels ±c and outputs up to ±B need e^ε >= (B + c)/(B - c). c = 2.5, B = c + reach."""
+    epsilon = read_smallest_unbiased_epsilon(reach)
+    assert epsilon == pytest.approx(math.log(ratio), rel=1e-5)
 
 
 def test_an_error_says_that_no_epsilon_is_feasible_if_the_outputs_do_not_reach_beyond_labels():
@@ -184,21 +237,11 @@ def test_an_error_about_a_channel_states_feasible_epsilon_and_delta() -> None:
         wb.design(labels, delta="0.01", **request)
     text = str(caught.value)
     assert "unbiased; dp at epsilon = 0.5 and delta = 0.01." in text
-    assert (
-        wb.design(
-            labels, delta=read_smallest_feasible(text, "delta"), certify=False, **request
-        ).objective
-        > 0
-    )
-    assert wb.design(
-        labels,
-        **{
-            **request,
-            "delta": "0.01",
-            "epsilon": read_smallest_feasible(text, "epsilon"),
-            "certify": False,
-        },
-    )
+    # These designs raise no error.
+    larger_delta = {"delta": read_smallest_feasible(text, "delta")}
+    wb.design(labels, certify=False, **request, **larger_delta)
+    larger_epsilon = {"delta": "0.01", "epsilon": read_smallest_feasible(text, "epsilon")}
+    wb.design(labels, certify=False, **{**request, **larger_epsilon})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Test that the requested solver answers or the request is refused, in every family and method."""
+"""Test that the requested solver answers or the request is refused, in every family and method.
+
+No other solver may be called in its place, and a solve that ends early must not pass for an answer.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ REQUESTS = {
         (wb.Quantization(levels=2), {"epsilon": Fraction(1)}),
     ],
 }
-SOLVERS = ("ortools:glop", "ortools:gscip")  # one with dual values, one without
+# The first solver returns dual values, and the second does not.
+SOLVERS = ("ortools:glop", "ortools:gscip")
 
 
 def list_methods(family) -> list[str | None]:
@@ -78,78 +82,93 @@ def list_cases() -> list:
 
 
 @pytest.fixture
-def opened(monkeypatch):
-    """Return a list of the solver and the time limit of every session that is opened."""
-    sessions = []
+def sessions(monkeypatch):
+    """Return a list that grows by (solver, time limit) for every session that is opened."""
+    opened_sessions = []
     original_open = Backend._open
 
     def open_and_record(self, program, options):
-        sessions.append((self.label, options.time_limit))
+        """Open a session as usual, and record its solver and its time limit."""
+        opened_sessions.append((self.label, options.time_limit))
         return original_open(self, program, options)
 
     monkeypatch.setattr(Backend, "_open", open_and_record)
-    return sessions
+    return opened_sessions
 
 
-@pytest.mark.parametrize(("question", "given"), list_cases())
+@pytest.mark.parametrize(("question", "options"), list_cases())
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_requested_solver_answers_or_the_request_is_refused(question, given, solver, opened):
+def test_the_requested_solver_answers_or_the_request_is_refused(
+    question, options, solver, sessions
+):
     try:
-        design = wb.design(question, **given, solver=solver, time_limit=40, certify=False)
+        design = wb.design(question, **options, solver=solver, time_limit=40, certify=False)
     except wb.WorkbenchError:
         design = None
-    assert {label for label, _ in opened} <= {solver}
+    assert {label for label, _ in sessions} <= {solver}
     if design is None:
         return
-    assert (design.solver == solver) == bool(opened)
+    assert (design.solver == solver) == bool(sessions)
     if design.solution is not None:
         assert design.solution.solver == solver
-    if not opened:
-        assert any(
-            "No solver was called" in sentence and solver in sentence for sentence in design.words
-        )
+    if not sessions:
+        note = next(sentence for sentence in design.words if "No solver was called" in sentence)
+        assert solver in note
     # Every session has the time limit of the request, or less.
-    assert all(limit is not None and 0 < limit <= 40 for _, limit in opened)
+    assert all(limit is not None and 0 < limit <= 40 for _, limit in sessions)
 
 
-@pytest.mark.parametrize(("question", "given"), list_cases())
-def test_a_solver_of_integer_programs_is_refused_for_linear_ones(question, given, opened):
+@pytest.mark.parametrize(("question", "options"), list_cases())
+def test_a_solver_of_integer_programs_is_refused_for_linear_ones(question, options, sessions):
     try:
-        design = wb.design(question, **given, solver="ortools:cp-sat", certify=False)
+        design = wb.design(question, **options, solver="ortools:cp-sat", certify=False)
     except (wb.SolverUnavailable, wb.InvalidRequest):
-        assert not opened
+        assert not sessions
         return
     assert design.solver is None
-    assert not opened
+    assert not sessions
 
 
-def test_methods_without_a_solver_refuse_a_requested_solver():
-    labels, query = wb.Labels.uniform(0, 3), wb.FiniteQuery("0..3", max_shift=1)
-    for question, method in ((labels, "bins"), (labels, "auto"), (query, "block")):
-        with pytest.raises(wb.InvalidRequest, match="which uses no solver"):
-            wb.design(question, epsilon=1, method=method, solver="ortools:glop")
+@pytest.mark.parametrize(
+    ("question", "method"),
+    [
+        (wb.Labels.uniform(0, 3), "bins"),
+        (wb.Labels.uniform(0, 3), "auto"),
+        (wb.FiniteQuery("0..3", max_shift=1), "block"),
+    ],
+)
+def test_methods_without_a_solver_refuse_a_requested_solver(question, method):
+    with pytest.raises(wb.InvalidRequest, match="which uses no solver"):
+        wb.design(question, epsilon=1, method=method, solver="ortools:glop")
 
 
 def test_a_comparison_has_no_result_of_a_solver_that_did_not_answer():
-    optm = wb.compare(
+    result = wb.compare(
         wb.Quantization("-3,-0.5,0.5,3"),
         "highs,ortools:cp-sat,ortools:glop",
         epsilon=1,
         method="optm",
     )
-    highs, cp_sat, glop = optm
+    highs, cp_sat, glop = result
     assert cp_sat["status"] == "unavailable"
     assert cp_sat["objective"] is None
+    # Value of the current program, pinned.
     assert highs["objective"] == pytest.approx(2.26729956, abs=1e-6)
     assert glop["objective"] == pytest.approx(highs["objective"], abs=2e-7)
-    assert [row["solver"] for row in optm] == ["highs", "ortools:cp-sat", "ortools:glop"]
-    for question, given in (
+    assert [row["solver"] for row in result] == ["highs", "ortools:cp-sat", "ortools:glop"]
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
         (wb.Labels.uniform(0, 3), {"method": "bins"}),
         (wb.IntegerNoise(1), {}),
         (wb.FiniteQuery("0..3", max_shift=1), {"method": "block"}),
-    ):
-        with pytest.raises(wb.InvalidRequest, match="was not used"):
-            wb.compare(question, "highs,ortools:glop", epsilon=1, **given)
+    ],
+)
+def test_a_comparison_of_solvers_that_are_not_used_is_refused(question, options):
+    with pytest.raises(wb.InvalidRequest, match="was not used"):
+        wb.compare(question, "highs,ortools:glop", epsilon=1, **options)
 
 
 def test_a_comparison_supports_requests_for_many_runs():
@@ -158,6 +177,7 @@ def test_a_comparison_supports_requests_for_many_runs():
     )
     for row in rows:
         assert row["status"] == "found"
+        # Value of the current program, pinned.
         assert row["objective"] == pytest.approx(0.759724059, abs=1e-8)
         assert row["bound"] == pytest.approx(row["objective"], abs=1e-8)
         assert row["certified"] is True
@@ -186,14 +206,15 @@ def test_every_solver_of_linear_programs_finds_the_same_optm():
     assert max(losses.values()) - min(losses.values()) < 2e-7
 
 
-@pytest.mark.parametrize(("question", "given"), list_cases())
+@pytest.mark.parametrize(("question", "options"), list_cases())
 @pytest.mark.parametrize("finished_solves", [0, 2])
-def test_an_interrupted_solve_is_never_an_answer(question, given, finished_solves, monkeypatch):
+def test_an_interrupted_solve_is_never_an_answer(question, options, finished_solves, monkeypatch):
     """All solves after the first ones return their point with the status of Ctrl-C."""
     original_solve = Session.solve
     solutions = []
 
     def solve_or_interrupt(self, *args, **kwargs):
+        """Solve, and change the status of the solution after `finished_solves` solves."""
         solution = original_solve(self, *args, **kwargs)
         solutions.append(solution)
         if len(solutions) <= finished_solves:
@@ -204,7 +225,7 @@ def test_an_interrupted_solve_is_never_an_answer(question, given, finished_solve
     is_interrupted = False
     is_answered = False
     try:
-        wb.design(question, **given, solver="ortools:glop", certify=False)
+        wb.design(question, **options, solver="ortools:glop", certify=False)
         is_answered = True
     except KeyboardInterrupt:
         is_interrupted = True
@@ -219,39 +240,48 @@ def end_every_solve(monkeypatch, termination: Termination) -> None:
     original_solve = Session.solve
 
     def solve(*args, **options):
+        """Solve as usual, and replace the termination of the solution."""
         return replace(original_solve(*args, **options), termination=termination)
 
     monkeypatch.setattr(Session, "solve", solve)
 
 
-def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
+def test_no_program_is_exported_after_an_interrupted_solve(tmp_path, monkeypatch):
     end_every_solve(monkeypatch, Termination.INTERRUPTED)
     with pytest.raises(KeyboardInterrupt):
         export_library(tmp_path / "programs", "noise-milp-circular-n9")
     assert not [*(tmp_path / "programs").iterdir()]
-    for grid in (
+
+
+@pytest.mark.parametrize("check", ["audit", "certify"])
+@pytest.mark.parametrize(
+    "grid",
+    [
         {"model": "modulo", "n": 5, "max_shift": 1, "epsilon": 1, "delta": "0.05", "notion": "pdp"},
         {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1},
         {"model": "quantizer", "bins": "-3,-0.5,0.5,3", "epsilon": 1, "method": "optm"},
         {"model": "channel", "answers": "0..3", "max_shift": 1, "epsilon": 1},
         {"model": "labels", "labels": "0..3", "epsilon": 1, "method": "lp"},
-    ):
-        for check in ("audit", "certify"):
-            with Ledger(tmp_path / "ledger.sqlite") as ledger:
-                with pytest.raises(KeyboardInterrupt):
-                    wb.sweep({"grid": {**grid, "check": check}}, ledger, jobs=1)
-                assert not len(ledger)
+    ],
+)
+def test_no_row_of_a_sweep_is_stored_after_an_interrupted_solve(grid, check, tmp_path, monkeypatch):
+    end_every_solve(monkeypatch, Termination.INTERRUPTED)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            wb.sweep({"grid": {**grid, "check": check}}, ledger, jobs=1)
+        assert not len(ledger)
 
 
 def test_an_exported_program_whose_solve_stopped_early_states_this(tmp_path, monkeypatch):
     end_every_solve(monkeypatch, Termination.TIME_LIMIT)
     (row,) = export_library(tmp_path, "noise-milp-circular-n9")
+    # Value of the current program, pinned.
     assert row["value"] == pytest.approx(3.449094, abs=1e-6)
     assert "stopped early" in row["proof"]
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"threads": 2, "presolve": False},
         {"options": {"threads": 2, "presolve": False}},
@@ -259,19 +289,19 @@ def test_an_exported_program_whose_solve_stopped_early_states_this(tmp_path, mon
         {"options": Options(presolve=False), "threads": 2},
     ],
 )
-def test_options_of_the_solver_are_given_by_name_or_together(given):
+def test_options_of_the_solver_are_given_by_name_or_together(options):
     query = wb.FiniteQuery("0..3", max_shift=1)
-    design = wb.design(query, epsilon=1, method="program", time_limit=9, **given)
+    design = wb.design(query, epsilon=1, method="program", time_limit=9, **options)
     assert design.request.how.options == Options(threads=2, presolve=False, time_limit=9.0)
     assert design.solution.threads == 2
     design_by_name = wb.design(
-        "channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given
+        "channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **options
     )
     assert design_by_name.request.how.options == design.request.how.options
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("options", "refused_name"),
     [
         ({"options": {"thread": 2}}, "thread"),
         ({"thread": 2}, "thread"),
@@ -286,9 +316,9 @@ def test_options_of_the_solver_are_given_by_name_or_together(given):
         ({"solver": "ortools:glop", "integrality_tolerance": 1e-6}, "integrality_tolerance"),
     ],
 )
-def test_wrong_options_of_the_solver_are_refused_by_name(given, named):
-    with pytest.raises(wb.InvalidRequest, match=named):
-        wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, **given)
+def test_wrong_options_of_the_solver_are_refused_by_name(options, refused_name):
+    with pytest.raises(wb.InvalidRequest, match=refused_name):
+        wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, **options)
 
 
 def test_given_outputs_are_solved_even_after_the_deadline():
@@ -296,4 +326,5 @@ def test_given_outputs_are_solved_even_after_the_deadline():
     question.deadline._begin -= 100  # The deadline has passed 98 seconds ago.
     outputs = tuple(map(Fraction, ("-3", "-1/2", "1/2", "3")))
     answer = solve_exact_quantizer(outputs, question)
+    # Value of the current program, pinned.
     assert answer.objective == pytest.approx(1.798681, abs=1e-6)
