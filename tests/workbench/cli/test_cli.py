@@ -1,4 +1,4 @@
-"""Commands as a user calls them: their JSON, their reports, and their errors on bad input.
+"""Test commands as a user calls them: their JSON, their reports, and their errors on bad input.
 
 A new process takes long to start, so most tests call `main` in the process of the tests.
 """
@@ -67,6 +67,7 @@ def test_a_design_writes_its_certificate_and_its_plot(capsys, tmp_path: Path):
     assert code == 0
     certificate = json.loads(certificate_file.read_text())
     assert certificate["format"] == "dp-workbench certificate"
+    # The optimum under pure DP in `tests/models/modulo/test_modulo.py`.
     assert float(certificate["objective"]["value"]) == pytest.approx(0.456808001, abs=1e-9)
     assert plot_file.read_bytes().startswith(b"\x89PNG")
 
@@ -109,7 +110,14 @@ def test_compare_writes_its_table_and_its_plot(capsys, tmp_path: Path):
     assert "PDP" not in out
     assert (folder / "comparison.csv").read_text().startswith("solver")
     assert b"<svg" in plot_file.read_bytes()
-    code, _, err = run(capsys, command.replace("seconds.svg", "seconds.txt"))
+
+
+def test_compare_refuses_a_plot_of_an_unknown_format(capsys, tmp_path: Path):
+    plot_file = tmp_path / "seconds.txt"
+    code, _, err = run(
+        capsys,
+        f"compare modulo --n 4 --max-shift 1 --epsilon 1 --solvers highs --plot {plot_file}",
+    )
     assert code == 2
     assert "plot file must be named .png, .svg or .pdf" in err
 

@@ -1,4 +1,7 @@
-"""The commands audit, check, sample and compose, called as a user calls them."""
+"""Test the commands audit, check, sample and compose, called as a user calls them.
+
+They read a file: a certificate, a PMF of noise modulo n + 1, or a matrix of a channel.
+"""
 
 from __future__ import annotations
 
@@ -194,22 +197,21 @@ def test_sample_rounds_a_real_answer_to_the_grid_or_the_nearest_output(
     capsys, folder, file: str, answer: str, expected_draw: str
 ):
     # The noise is always 0, and the sum is rounded to multiples of 1/4.
-    noise = AdditiveRealNoise(
-        RealNoise(1, "1/4"), 1, IntegerLaw(first=0, weights=[1]), Fraction(10**40)
-    )
+    zero_law = IntegerLaw(first=0, weights=[1])
+    noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, zero_law, Fraction(10**40))
     noise.save("real.json")
     # The outputs are 1 and 8, the answers 0..9, and ε is so large that the nearest output is drawn.
+    answer_range = (Fraction(0), Fraction(9))
     outputs = (Fraction(1), Fraction(8))
-    wb.save(
-        NearestOutputs((Fraction(0), Fraction(9)), outputs, 1, Fraction(10**30)), "outputs.json"
-    )
+    wb.save(NearestOutputs(answer_range, outputs, 1, Fraction(10**30)), "outputs.json")
     code, out, _ = run(capsys, f"sample {file} --answer={answer} --insecure-seed 1")
     assert code == 0
     assert out.split() == [expected_draw]
 
 
 def test_sample_refuses_an_answer_that_is_no_number(capsys, folder):
-    assert run(capsys, "sample quantizer.json --answer many")[0] == 2
+    code, _, _ = run(capsys, "sample quantizer.json --answer many")
+    assert code == 2
 
 
 def test_sample_prints_one_draw_per_line(capsys, folder):
@@ -217,7 +219,11 @@ def test_sample_prints_one_draw_per_line(capsys, folder):
     assert code == 0
     assert len(out.splitlines()) == 20
     assert all(0 <= int(line) <= 8 for line in out.splitlines())
-    assert run(capsys, "sample pmf.csv --count 0")[1] == ""
+
+
+def test_sample_prints_nothing_for_a_count_of_0(capsys, folder):
+    _, out, _ = run(capsys, "sample pmf.csv --count 0")
+    assert out == ""
 
 
 def test_sample_with_a_seed_repeats_its_draws_and_reports_that_they_are_insecure(capsys, folder):
@@ -263,10 +269,16 @@ def test_neighbours_of_compose_are_those_of_the_files_that_state_none(capsys, fo
     bounds = json.loads(out)
     assert code == 0
     assert bounds["epsilon"] == pytest.approx(4 * math.log(2), rel=1e-9)
-    code, _, err = run(capsys, "compose pmf.csv two.json --times 3,1")
+
+
+def test_compose_asks_for_the_neighbours_of_a_pmf(capsys, folder):
+    code, _, err = run(capsys, "compose pmf.csv quantizer.json --times 3,1")
     assert code == 2
     assert "A PMF does not say which answers are neighbours" in err
-    code, _, err = run(capsys, "compose two.json two.json --times 3,1 --max-shift 1")
+
+
+def test_compose_refuses_neighbours_if_all_files_state_theirs(capsys, folder):
+    code, _, err = run(capsys, "compose quantizer.json quantizer.json --times 3,1 --max-shift 1")
     assert code == 2
     assert "The file has its own neighbour relation" in err
 
@@ -274,10 +286,16 @@ def test_neighbours_of_compose_are_those_of_the_files_that_state_none(capsys, fo
 def test_an_audit_of_dp_leaves_out_pdp(capsys, folder):
     noise = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, delta="0.1", notion="dp")
     wb.save(noise.certificate, "dp.json")
-    assert "PDP" not in run(capsys, "audit dp.json")[1]
-    assert "exact PDP delta" in run(capsys, "audit noise.json")[1]
-    assert "exact PDP delta" in run(capsys, "audit pmf.csv --max-shift 1")[1]
-    assert "pdp_delta" in json.loads(run(capsys, "audit dp.json --json")[1])
+    _, out, _ = run(capsys, "audit dp.json")
+    assert "PDP" not in out
+    _, out, _ = run(capsys, "audit dp.json --json")
+    assert "pdp_delta" in json.loads(out)
+
+
+@pytest.mark.parametrize("file", ["noise.json", "pmf.csv --max-shift 1"])
+def test_an_audit_of_pdp_or_of_no_notion_has_pdp(capsys, folder, file: str):
+    _, out, _ = run(capsys, f"audit {file}")
+    assert "exact PDP delta" in out
 
 
 @pytest.mark.parametrize("name", ["geometric", "Discrete Laplace"])
@@ -285,7 +303,11 @@ def test_an_audit_of_geometric_noise_names_the_command_that_saves_it(capsys, fol
     code, _, err = run(capsys, f"audit '{name}'")
     assert code == 2
     assert f"Got {name}, the geometric noise that `workbench design noise" in err
-    assert "must be an existing file. Got uniform." in run(capsys, "audit uniform")[2]
+
+
+def test_an_audit_of_another_name_has_no_such_hint(capsys, folder):
+    _, _, err = run(capsys, "audit uniform")
+    assert "must be an existing file. Got uniform." in err
 
 
 def test_compose_at_delta_1_needs_epsilon_0(capsys, tmp_path):
@@ -431,35 +453,49 @@ print(sorted(name for name in sys.modules if name.startswith((*slow, *ours))))
     assert run_beside_foreign_packages(folder, code).stdout == "[]\n"
 
 
-def test_a_message_is_one_line_whatever_a_file_or_its_name_contains(folder):
-    """Each command runs in a new process, because the streams of the tests differ."""
+def run_check(folder: Path, *arguments: bytes | str, **variables: str):
+    """Run `workbench check` in a new process, because the streams of the tests differ.
+
+    variables: environment variables to set.
+    """
+    return subprocess.run(
+        [sys.executable, "-m", "workbench", "check", *arguments],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+
+
+UNDECODABLE_NAME = b"n\xff.json"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+@pytest.mark.parametrize(
+    ("name", "error"), [(b"forged.json", "CorruptFile"), (UNDECODABLE_NAME, "InvalidRequest")]
+)
+def test_a_message_is_one_line_whatever_a_file_or_its_name_contains(
+    folder, name: bytes, error: str, options: list[str]
+):
     data = json.loads((folder / "noise.json").read_text())
     data["claim"]["notion"] = "x\nProven \x1b[31m"
     (folder / "forged.json").write_text(json.dumps(data))
-    undecodable_name = b"n\xff.json"
-    command = [sys.executable, "-m", "workbench", "check"]
-    for name, kind in ((b"forged.json", "CorruptFile"), (undecodable_name, "InvalidRequest")):
-        for more in ([], ["--json"]):
-            completed = subprocess.run(
-                [*command, name, *more], cwd=folder, capture_output=True, check=False
-            )
-            assert completed.returncode == 2
-            assert completed.stderr.startswith(kind.encode())
-            assert completed.stderr.count(b"\n") == 1
-            assert b"\x1b" not in completed.stderr
-            if more:
-                assert json.loads(completed.stdout)["error"] == kind
-    (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + undecodable_name)))
-    for encoding in ("utf-8", "ascii"):
-        completed = subprocess.run(
-            [*command, undecodable_name],
-            cwd=folder,
-            capture_output=True,
-            check=False,
-            env={**os.environ, "PYTHONIOENCODING": encoding},
-        )
-        assert completed.returncode == 0, completed.stderr
-        assert b"Proven from n" in completed.stdout
+    completed = run_check(folder, name, *options)
+    assert completed.returncode == 2
+    assert completed.stderr.startswith(error.encode())
+    assert completed.stderr.count(b"\n") == 1
+    assert b"\x1b" not in completed.stderr
+    if options:
+        assert json.loads(completed.stdout)["error"] == error
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_file_whose_name_is_no_text_is_checked(folder, encoding: str):
+    path = Path(os.fsdecode(bytes(folder) + b"/" + UNDECODABLE_NAME))
+    (folder / "noise.json").rename(path)
+    completed = run_check(folder, UNDECODABLE_NAME, PYTHONIOENCODING=encoding)
+    assert completed.returncode == 0, completed.stderr
+    assert b"Proven from n" in completed.stdout
 
 
 def test_a_prior_without_risk_is_refused(folder, capsys):

@@ -1,4 +1,8 @@
-"""Test `publish ledger` and `publish again`, which show a ledger and print booked values again."""
+"""Test `publish ledger` and `publish again`, which show a ledger and print booked values again.
+
+A ledger is an SQLite file with a total budget and all releases about the same people. A release is
+booked with its budget and its value before the value is printed, so no value is lost.
+"""
 
 from __future__ import annotations
 
@@ -39,49 +43,68 @@ def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str
     return int(stop.value.code or 0), captured.out, " ".join(captured.err.split())
 
 
-def test_a_ledger_is_shown_with_its_terms_releases_and_rest(ledger, capsys):
+@pytest.fixture
+def ledger_with_releases(ledger: wb.ReleaseLedger) -> wb.ReleaseLedger:
+    """Book a count with ε = 1/3 and a mean with ε = 1/2 in the ledger `account`."""
     ledger.book(make_entry("count where smoker=yes", "1/3", b'{"value": 12}'))
     ledger.book(make_entry("mean of age", "1/2", b'{"value": 40.5}'))
+    return ledger
+
+
+def test_a_ledger_is_shown_with_its_terms_releases_and_rest(ledger_with_releases, capsys):
     code, out, _ = run(capsys, "publish ledger account")
-    text = " ".join(out.split())
     assert code == 0
+    text = " ".join(out.split())
     assert "add-remove: all rows of one person are added or removed" in text
     assert "total epsilon = 2, delta = 0.1" in text
     assert "used epsilon = 0.83333333333333337" in text  # 5/6, rounded up.
     assert "left epsilon = 1.1666666666666666, delta = 0.1" in text  # 7/6, rounded down.
     assert "count where smoker=yes pure epsilon = 0.33333333333333334" in text
-    report = json.loads(run(capsys, "publish ledger account --json")[1])
+
+
+def test_the_json_of_a_ledger_has_its_terms_and_releases(ledger_with_releases, capsys):
+    _, out, _ = run(capsys, "publish ledger account --json")
+    report = json.loads(out)
     assert (report["neighbours"], report["accounting"]) == ("add-remove", "basic")
     assert (report["total"], report["total_delta"]) == (2, 0.1)
-    assert [release["what"] for release in report["releases"]] == [
-        "count where smoker=yes",
-        "mean of age",
-    ]
-    assert report["releases"][1]["booked"].startswith("20")
-    # Neither the key nor a digest of private values is shown.
-    assert not {"key", "digest", "seal"} & report["releases"][0].keys()
-    assert ledger.key.hex() not in json.dumps(report)
+    count, mean = report["releases"]
+    assert (count["what"], mean["what"]) == ("count where smoker=yes", "mean of age")
+    assert mean["booked"].startswith("20")  # A date of this century.
+
+
+def test_neither_the_key_nor_a_digest_of_private_values_is_shown(ledger_with_releases, capsys):
+    _, out, _ = run(capsys, "publish ledger account --json")
+    for release in json.loads(out)["releases"]:
+        assert not {"key", "digest", "seal"} & release.keys()
+    assert ledger_with_releases.key.hex() not in out
 
 
 def test_a_booked_value_is_printed_again_without_cost(ledger, capsys):
     ledger.book(make_entry("count", "1", b'{"value": 12}'))
     ledger.book(make_entry("2 draws of noise.json", "1", b"3\n5\n"))
     before = Path("account").read_bytes()
-    assert run(capsys, "publish again account 1")[:2] == (0, '{"value": 12}\n')
-    assert run(capsys, "publish again account 2")[:2] == (0, "3\n5\n")
-    report = json.loads(run(capsys, "publish again account 1 --json")[1])
+    code, out, _ = run(capsys, "publish again account 1")
+    assert (code, out) == (0, '{"value": 12}\n')
+    code, out, _ = run(capsys, "publish again account 2")
+    assert (code, out) == (0, "3\n5\n")
+    _, out, _ = run(capsys, "publish again account 1 --json")
+    report = json.loads(out)
     assert (report["number"], report["value"], report["cost"]) == (1, {"value": 12}, "epsilon = 1")
     assert Path("account").read_bytes() == before
 
 
-def test_a_release_that_is_not_in_the_ledger_is_not_printed(ledger, capsys):
+def test_a_value_that_is_only_in_its_file_is_not_printed(ledger, capsys):
     ledger.book(make_entry("age", "1", None, output="o.csv"))
     code, out, err = run(capsys, "publish again account 1")
     assert (code, out) == (2, "")
     assert "number must be a release whose value is in account. Got 1, whose value is only" in err
     assert "in o.csv" in err
-    code, _, err = run(capsys, "publish again account 7")
-    assert code == 2
+
+
+def test_a_release_that_is_not_in_the_ledger_is_not_printed(ledger, capsys):
+    ledger.book(make_entry("count", "1", b"{}"))
+    code, out, err = run(capsys, "publish again account 7")
+    assert (code, out) == (2, "")
     assert "number must be the number of a release of account (1). Got 7." in err
 
 
@@ -92,8 +115,8 @@ def test_a_release_that_is_not_in_the_ledger_is_not_printed(ledger, capsys):
 )
 def test_a_booked_text_that_begins_with_a_brace_stays_a_text(ledger, capsys, value, output):
     ledger.book(make_entry("id", "1", value.encode(), output))
-    report = json.loads(run(capsys, "publish again account 1 --json")[1])
-    assert report["value"] == value
+    _, out, _ = run(capsys, "publish again account 1 --json")
+    assert json.loads(out)["value"] == value
 
 
 @pytest.mark.parametrize("command", ["publish ledger FILE", "publish again FILE 1"])
@@ -125,7 +148,8 @@ def test_a_ledger_is_found_through_a_link(ledger, capsys):
     Path("link").symlink_to("account")
     wb.ReleaseLedger.open("link").book(make_entry("count", "1", b"{}"))
     assert Path("link").is_symlink()
-    assert "count" in run(capsys, "publish ledger account")[1]
+    _, out, _ = run(capsys, "publish ledger account")
+    assert "count" in out
 
 
 def test_a_ledger_without_write_permission_is_shown_but_books_nothing(ledger, capsys, monkeypatch):
@@ -137,7 +161,8 @@ def test_a_ledger_without_write_permission_is_shown_but_books_nothing(ledger, ca
         return connect(path.replace("mode=rw", "mode=ro"), **options)
 
     monkeypatch.setattr(sqlite3, "connect", connect_read_only)
-    assert run(capsys, "publish ledger account")[0] == 0
+    code, _, _ = run(capsys, "publish ledger account")
+    assert code == 0
     with pytest.raises(wb.InvalidRequest, match=r"writable file\. Got account: attempt to write"):
         ledger.book(make_entry("count", "1", b"{}"))
     assert len(ledger.releases) == 1
@@ -148,6 +173,7 @@ def test_a_file_system_without_locks_is_named(ledger, capsys, monkeypatch):
         """A database on a file system that has no locks, such as some kinds of NFS."""
 
         def execute(self, statement, *args):
+            """Execute a statement, but fail to lock the database."""
             if statement == "begin exclusive":
                 raise sqlite3.OperationalError("locking protocol")
             return super().execute(statement, *args)
@@ -161,30 +187,43 @@ def test_a_file_system_without_locks_is_named(ledger, capsys, monkeypatch):
     monkeypatch.undo()
 
 
-def test_a_published_column_is_in_the_ledger_unless_it_is_large(
-    tmp_path: Path, capsys, monkeypatch
-):
+STARS = "who,stars,town\nann,1,Ulm\nbob,4,Rom\nann,0,Bari\n" + 7 * "cyd,2,Oslo\n"
+STARS_COMMAND = (
+    "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --ledger account --total 19 "
+    "--person who --copy --out o.csv"
+)
+
+
+@pytest.fixture
+def star_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change to a folder with the file p.csv of STARS."""
     monkeypatch.chdir(tmp_path)
-    Path("p.csv").write_text(
-        "who,stars,town\nann,1,Ulm\nbob,4,Rom\nann,0,Bari\n" + 7 * "cyd,2,Oslo\n"
-    )
-    command = (
-        "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --ledger account "
-        "--person who --copy --out"
-    )
-    assert run(capsys, f"{command} o.csv --total 19")[0] == 0
+    Path("p.csv").write_text(STARS)
+
+
+def test_a_published_column_is_in_the_ledger(star_rows, capsys):
+    code, _, _ = run(capsys, STARS_COMMAND)
+    assert code == 0
     published = [line.split(",")[1] for line in Path("o.csv").read_text().split()]
     code, out, _ = run(capsys, "publish again account 1")
     # The copied columns are not protected, so they are not in the ledger.
     assert (code, out.split()) == (0, published)
-    text = run(capsys, "publish ledger account")[1]
-    assert "epsilon = 7" in text  # Seven rows of one person.
-    assert "counts the rows of the person with most rows" in " ".join(text.split())
+
+
+def test_a_published_column_costs_the_rows_of_the_person_with_most_rows(star_rows, capsys):
+    run(capsys, STARS_COMMAND)
+    _, out, _ = run(capsys, "publish ledger account")
+    assert "epsilon = 7" in out  # cyd has seven rows.
+    assert "counts the rows of the person with most rows" in " ".join(out.split())
+
+
+def test_a_large_published_column_is_not_in_the_ledger(star_rows, capsys, monkeypatch):
     monkeypatch.setattr(privatise, "_MAX_STORED_BYTES", 10)
-    code, out, _ = run(capsys, f"{command} o2.csv")
+    code, out, _ = run(capsys, STARS_COMMAND)
     assert code == 0
     assert "too large for the ledger" in " ".join(out.split())
-    assert "whose value is only in o2.csv" in run(capsys, "publish again account 2")[2]
+    _, _, err = run(capsys, "publish again account 1")
+    assert "whose value is only in o.csv" in err
 
 
 def test_under_zcdp_the_rows_of_one_person_cost_half_of_their_squared_epsilon(
@@ -197,11 +236,12 @@ def test_under_zcdp_the_rows_of_one_person_cost_half_of_their_squared_epsilon(
         "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --person who --out o.csv "
         "--ledger account --total 30 --total-delta 1e-6 --accounting zcdp"
     )
-    assert run(capsys, command)[0] == 0
+    code, _, _ = run(capsys, command)
+    assert code == 0
     (release,) = wb.ReleaseLedger.open("account").releases
     assert release.zcdp_rho == Fraction(9, 2)
-    report = json.loads(run(capsys, "publish ledger account --json")[1])
-    assert report["releases"][0]["cost"] == "rho = 4.5"
+    _, out, _ = run(capsys, "publish ledger account --json")
+    assert json.loads(out)["releases"][0]["cost"] == "rho = 4.5"
 
 
 def test_a_column_of_a_killed_command_is_booked_and_not_lost(tmp_path: Path, capsys, monkeypatch):
@@ -210,12 +250,13 @@ def test_a_column_of_a_killed_command_is_booked_and_not_lost(tmp_path: Path, cap
     Path("p.csv").write_text("stars\n" + "4\n1\n0\n2\n" * 3)
     command = "privatise labels p.csv --column stars --labels 0..4 --epsilon 2 --out o.csv"
     arguments = [*command.split(), "--ledger", "account", "--total", "3"]
-    place = "workbench.cli.privatise:write_output"
-    assert run_and_kill(place, "before", arguments, tmp_path) == (-9, "")
+    function = "workbench.cli.privatise:write_output"
+    assert run_and_kill(function, "before", arguments, tmp_path) == (-9, "")
     assert not Path("o.csv").exists()
     code, out, _ = run(capsys, "publish again account 1")
     assert code == 0
-    assert (out.split()[0], len(out.split())) == ("stars", 13)
+    header, *rows = out.split()
+    assert (header, len(rows)) == ("stars", 12)
     # The budget is used.
     code, _, err = run(capsys, f"{command} --ledger account")
     assert code == 2
