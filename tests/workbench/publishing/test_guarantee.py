@@ -1,4 +1,10 @@
-"""Test the guarantee and the error in words against exact values and values by hand."""
+"""Test the guarantee and the error in words against exact values and values by hand.
+
+The guarantee is worded for an attacker who guesses which of two equally likely neighbours is true.
+The *advantage* is the largest difference of the two probabilities of an event, so a guess is right
+with probability (1 + advantage) / 2. The *width* of noise is the smallest w with Pr[|noise| <= w]
+>= .95.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +37,7 @@ def make_geometric_noise(epsilon: str) -> IntegerLaw:
 
 @pytest.mark.parametrize(("epsilon", "guesses"), [("0", 50), ("0.5", 63), ("1", 74), ("2000", 100)])
 def test_pure_budgets_have_the_guesses_of_hand_calculation(epsilon: str, guesses: int) -> None:
-    """The best attacker is right with probability e^ε / (1 + e^ε): .6225 and .7311."""
+    """The best attacker is right with probability e^ε / (1 + e^ε), .6225 at 1/2 and .7311 at 1."""
     assert count_right_guesses(bound_advantage(epsilon)) == guesses
 
 
@@ -120,10 +126,10 @@ def test_a_person_of_one_row_has_one_of_two_rows() -> None:
     assert prior.endswith("that the row of the person is one of two given rows.")
 
 
-@pytest.mark.parametrize(("epsilon", "warnings"), [("4", 0), ("5", 1)])
-def test_a_guarantee_of_100_right_guesses_has_a_warning(epsilon: str, warnings: int) -> None:
+@pytest.mark.parametrize(("epsilon", "warning_count"), [("4", 0), ("5", 1)])
+def test_a_guarantee_of_100_right_guesses_has_a_warning(epsilon: str, warning_count: int) -> None:
     """100 e^ε / (1 + e^ε) is 98.2 at ε = 4 and 99.3 at ε = 5."""
-    assert len(list_warnings(bound_advantage(epsilon))) == warnings
+    assert len(list_warnings(bound_advantage(epsilon))) == warning_count
 
 
 def test_an_unknown_relation_is_refused() -> None:
@@ -132,13 +138,21 @@ def test_an_unknown_relation_is_refused() -> None:
 
 
 def test_the_width_of_geometric_noise_at_one_half() -> None:
-    """ε = .5: w = 6 with probability .9624, and w = 5 has .9380. RMSE 2.7992."""
+    """Pr[|noise| <= w] = 1 - 2 a^(w + 1) / (1 + a) with a = e^(-1/2): .9624 at 6, .9380 at 5."""
     noise = make_geometric_noise("0.5")
     assert find_noise_width(noise) == 6
     assert float(compute_coverage(noise, 6)) == pytest.approx(0.9624, abs=5e-5)
     assert float(compute_coverage(noise, 5)) < 0.95
-    variance = noise.mean(lambda eta: eta**2, (Fraction(0), Fraction(0), Fraction(1)))
-    assert math.sqrt(variance) == pytest.approx(2.7992, abs=5e-5)
+
+
+def test_the_root_mean_square_of_geometric_noise_at_one_half() -> None:
+    """√(2a) / (1 - a) with a = e^(-1/2)."""
+    noise = make_geometric_noise("0.5")
+    # The coefficients of 1, η and η² in the polynomial η².
+    square = (Fraction(0), Fraction(0), Fraction(1))
+    variance = noise.mean(lambda eta: eta**2, square)
+    a = math.exp(-0.5)
+    assert math.sqrt(variance) == pytest.approx(math.sqrt(2 * a) / (1 - a))
 
 
 @pytest.mark.parametrize(
@@ -150,5 +164,5 @@ def test_the_width_of_geometric_noise_at_one_half() -> None:
         (IntegerLaw(-4, [6, 0, 0, 0, 94]), 4),  # one side only
     ],
 )
-def test_the_width_is_the_least_one(noise: IntegerLaw, width: int) -> None:
+def test_the_width_is_the_smallest_one(noise: IntegerLaw, width: int) -> None:
     assert find_noise_width(noise) == width

@@ -20,6 +20,7 @@ from workbench.publishing.request import StatisticOptions
 from workbench.publishing.sensitivity import compute_sensitivity, make_histogram_query
 from workbench.publishing.statistic import Answer, Statistic, compute_answer
 
+# The cells of a row: the id of the person, the age and whether the person smokes.
 Row = tuple[str, str, str]
 FIXED_ROWS: list[Row] = [("o", "40", "yes"), ("o", "20", "no")]
 # Values below, on and above the range, with both values of the filter.
@@ -29,7 +30,7 @@ MAX_ROWS = 3
 
 
 def compute_answers(statistic: Statistic, grid: ValueGrid | None = None) -> dict[Any, Answer]:
-    """Compute the statistic for all rows of the second person, by these rows."""
+    """Return the statistic of the table with these rows, by the rows of the second person."""
     answers = {}
     for count in range(MAX_ROWS + 1):
         for rows in combinations_with_replacement(ROWS, count):
@@ -42,24 +43,24 @@ def compute_answers(statistic: Statistic, grid: ValueGrid | None = None) -> dict
 def list_pairs(answers: dict[Any, Answer], neighbours: str) -> Iterator[tuple[Answer, Answer]]:
     """Yield the answers of neighbours: without the person, or with as many other rows."""
     for rows, answer in answers.items():
-        for other_rows, other in answers.items():
-            if neighbours == "add-remove" and not other_rows:
-                yield answer, other
-            if neighbours == "replace" and len(rows) == len(other_rows):
-                yield answer, other
+        for neighbour_rows, neighbour_answer in answers.items():
+            if neighbours == "add-remove" and not neighbour_rows:
+                yield answer, neighbour_answer
+            if neighbours == "replace" and len(rows) == len(neighbour_rows):
+                yield answer, neighbour_answer
 
 
 def find_largest_move(answers: dict[Any, Answer], neighbours: str) -> Fraction:
     """Return the largest difference of one number."""
-    return max(
-        abs(answer.values[0] - other.values[0]) for answer, other in list_pairs(answers, neighbours)
-    )
+    pairs = list_pairs(answers, neighbours)
+    return max(abs(answer.values[0] - neighbour.values[0]) for answer, neighbour in pairs)
 
 
 def read_sum(rows: int, **options: Any) -> Statistic:
     """Return the sum of ages in 18..95, of K rows of a person."""
-    merged = {"column": "age", "range": "18..95", "person": "id", "rows_per_person": rows}
-    return StatisticOptions(**(merged | options)).read("sum")
+    return StatisticOptions(
+        column="age", range="18..95", person="id", rows_per_person=rows, **options
+    ).read("sum")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def read_sum(rows: int, **options: Any) -> Statistic:
 def test_a_person_moves_a_sum_by_at_most_its_sensitivity(
     rows: int, options: dict[str, Any], largest: int
 ) -> None:
-    """Source: the sensitivities of sums on [18, 95]. K rows of 95 are 95 K, of 95 - 18 are 77 K."""
+    """K rows move a sum by 95 K if they may be left out, by (95 - 18) K if they are replaced."""
     statistic = read_sum(rows, **options)
     move = find_largest_move(compute_answers(statistic), statistic.person.neighbours)
     assert move == largest
@@ -98,8 +99,8 @@ def test_every_move_of_a_histogram_is_a_shift_vector(option: str, neighbours: st
     ).read("histogram")
     query = make_histogram_query(statistic.person, one_row_per_bin=statistic.one_row_per_bin)
     moves = set()
-    for answer, other in list_pairs(compute_answers(statistic), neighbours):
-        move = [int(a - b) for a, b in zip(answer.values, other.values, strict=True)]
+    for answer, neighbour in list_pairs(compute_answers(statistic), neighbours):
+        move = [int(a - b) for a, b in zip(answer.values, neighbour.values, strict=True)]
         moves.add(tuple(sorted((part for part in move if part), reverse=True)))
     assert moves - {()} <= {tuple(sorted(shift, reverse=True)) for shift in query.shifts}
     assert max(sum(map(abs, move)) for move in moves) == query.max_norm
@@ -115,13 +116,13 @@ def test_every_move_of_a_pair_of_sums_is_a_shift_vector(neighbours: str) -> None
         rows_per_person=2,
         neighbours=neighbours,
     ).read("mean")
-    grid = ValueGrid(18, 95, 7)
+    grid = ValueGrid(low=18, high=95, step=7)
     query = make_pair_query(grid, statistic.person)
     moves = set()
-    for answer, other in list_pairs(compute_answers(statistic, grid), neighbours):
+    for answer, neighbour in list_pairs(compute_answers(statistic, grid), neighbours):
         ((first, second),) = answer.pairs
-        ((other_first, other_second),) = other.pairs
-        moves.add((first - other_first, second - other_second))
+        ((neighbour_first, neighbour_second),) = neighbour.pairs
+        moves.add((first - neighbour_first, second - neighbour_second))
     assert moves - {(0, 0)} <= set(query.shifts)
 
 
@@ -135,18 +136,18 @@ def test_the_groups_of_a_mean_are_moved_one_at_a_time() -> None:
         person="id",
         rows_per_person=1,
     ).read("mean")
-    grid = ValueGrid(18, 95, 7)
-    for answer, other in list_pairs(compute_answers(statistic, grid), "add-remove"):
-        pairs = zip(answer.pairs, other.pairs, strict=True)
-        assert sum(first != second for first, second in pairs) <= 1
+    grid = ValueGrid(low=18, high=95, step=7)
+    for answer, neighbour in list_pairs(compute_answers(statistic, grid), "add-remove"):
+        groups = zip(answer.pairs, neighbour.pairs, strict=True)
+        assert sum(pair != neighbour_pair for pair, neighbour_pair in groups) <= 1
 
 
 def test_a_person_with_the_id_of_another_in_another_case_moves_bins_twice_as_far() -> None:
     """Without aB, the row of Ab counts in its place. So a bin falls by 1, and another one rises."""
     options = {"column": "ward", "values": "a,b", "person": "id", "rows_per_person": 1}
     statistic = StatisticOptions(**options).read("histogram")
-    both = read_private_table({"id": ["aB", "Ab"], "ward": ["a", "b"]})
-    one = read_private_table({"id": ["Ab"], "ward": ["b"]})
-    values = [compute_answer(statistic, table, None).values for table in (both, one)]
-    assert values == [[1, 0], [0, 1]]
+    table_with_aB = read_private_table({"id": ["aB", "Ab"], "ward": ["a", "b"]})
+    table_without_aB = read_private_table({"id": ["Ab"], "ward": ["b"]})
+    assert compute_answer(statistic, table_with_aB, None).values == [1, 0]
+    assert compute_answer(statistic, table_without_aB, None).values == [0, 1]
     assert "if upper and lower case" in describe_persons(statistic)

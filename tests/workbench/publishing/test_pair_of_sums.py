@@ -1,4 +1,9 @@
-"""Test the pair of sums of a mean: its law, certificate, published mean, error and interval."""
+"""Test the pair of sums of a mean: its law, certificate, published mean, error and interval.
+
+The mean of values in [low, high] is published by two noisy sums: the sum of x - low, and the sum of
+high - x. Their total is the number of rows times high - low, so the mean is low plus a share of the
+width. A `ValueGrid` rounds the values to a grid. In these tests the values are ages in [18, 95].
+"""
 
 from __future__ import annotations
 
@@ -55,7 +60,7 @@ def test_all_people_of_a_pair_have_the_budget() -> None:
 
 
 def test_the_error_of_two_thousand_ages() -> None:
-    """n = 2000, [18, 95], ε = 1: .0385 at μ = 1/2 and 77 √2 / 2000 = .0544 at μ = 0."""
+    """The error is 77 / 2000 = .0385 at the relative mean 1/2, and 77 √2 / 2000 = .0544 at 0."""
     noise = fit_geometric_noise(make_pair_query(AGES, PersonRows()), 1)
     assert compute_mean_error(AGES, noise, 2000, HALF) == pytest.approx(0.0385, rel=1e-4)
     assert compute_mean_error(AGES, noise, 2000) == pytest.approx(0.0544, abs=5e-5)
@@ -64,6 +69,7 @@ def test_the_error_of_two_thousand_ages() -> None:
 def test_the_error_is_the_spread_of_published_means() -> None:
     certificate = certify_pair(AGES, PersonRows(), 1)
     mechanism: Any = certificate.mechanism
+    # The sums of 2000 ages with the relative mean 0.3.
     first = 2000 * 77 * 3 // 10
     second = 2000 * 77 - first
     draws = wb.sample(certificate, 4000, answer=[first, second], insecure_seed=3)
@@ -76,6 +82,7 @@ def test_the_error_is_the_spread_of_published_means() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "mean"),
     [
+        # If the noisy sums have no positive total, the middle of the range is published.
         (0, 0, "56.5"),
         (-5, 2, "56.5"),
         (5, -5, "56.5"),
@@ -102,7 +109,7 @@ def test_values_are_rounded_to_the_grid_exactly(x: Any, offset: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "message"),
+    ("low_high_step", "message"),
     [
         ((5, 5, 1), "high must be above low"),
         ((0, 10, 3), "step must be a divisor"),
@@ -111,9 +118,9 @@ def test_values_are_rounded_to_the_grid_exactly(x: Any, offset: int) -> None:
         (("nan", 1, 1), "low must be a finite number"),
     ],
 )
-def test_a_grid_without_both_ends_is_refused(ends: Any, message: str) -> None:
+def test_a_grid_without_both_ends_is_refused(low_high_step: Any, message: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=message):
-        ValueGrid(*ends)
+        ValueGrid(*low_high_step)
 
 
 def test_a_grid_of_too_many_steps_is_refused() -> None:
@@ -129,12 +136,12 @@ def test_the_interval_holds_the_mean_in_nineteen_of_twenty_releases(
     first = round(rows * 77 * share)
     second = rows * 77 - first
     mean = 18 + 77 * first / (first + second)
-    hits = 0
-    for z1, z2 in noise.draw(800, Source(4)).reshape(400, 2).tolist():
-        low, high = compute_mean_interval(AGES, noise, first + z1, second + z2)
-        hits += low - 1e-9 <= mean <= high + 1e-9
+    hit_count = 0
+    for first_noise, second_noise in noise.draw(800, Source(4)).reshape(400, 2).tolist():
+        low, high = compute_mean_interval(AGES, noise, first + first_noise, second + second_noise)
+        hit_count += low - 1e-9 <= mean <= high + 1e-9
     # A binomial number of 400 with probability .95 is below 363 with probability below 1e-4.
-    assert hits >= 363
+    assert hit_count >= 363
 
 
 def test_a_pair_without_a_person_allows_every_mean() -> None:

@@ -1,4 +1,9 @@
-"""Test that releases are booked before they are shown, and that the ledger refuses too many."""
+"""Test that releases are booked before they are shown, and that the ledger refuses too many.
+
+A ledger is a file with a total budget and all releases about the same people. Each entry has the
+cost and the value of its release. The report for the owner of the data has private facts, so only
+the owner may read it.
+"""
 
 from __future__ import annotations
 
@@ -145,24 +150,26 @@ def test_a_dry_run_states_the_rho_that_a_new_zcdp_ledger_has(tmp_path: Path) -> 
 def test_the_limits_in_a_ledger_are_those_that_are_printed(tmp_path, monkeypatch, options) -> None:
     monkeypatch.chdir(tmp_path)
     release = wb.publish.count(PEOPLE, epsilon="0.5", **options)
-    outside = (
+    warning_of_other_releases = (
         "The ledger knows only its own releases. Any other release about the same people tells "
         "more about them."
     )
-    assert (outside in release.not_promised) == bool(options)
+    assert (warning_of_other_releases in release.not_promised) == bool(options)
     if options:
         (entry,) = ReleaseLedger.open("people.ledger").releases
         assert json.loads(entry.value)["not_promised"] == [*release.not_promised]
 
 
 def test_an_unknown_error_does_not_show_its_text(tmp_path: Path) -> None:
-    class Column(list[int]):
+    class FailingColumn(list[int]):
+        """A column whose values cannot be read. Its error names a private value."""
+
         def __iter__(self) -> Iterator[int]:
             raise RuntimeError("secretvalue")
 
     report = tmp_path / "owner.json"
     with pytest.raises(InvalidRequest) as caught:
-        wb.publish.count({"age": Column()}, epsilon=1, owner_report=report)
+        wb.publish.count({"age": FailingColumn()}, epsilon=1, owner_report=report)
     assert "secretvalue" not in str(caught.value)
     assert "secretvalue" in report.read_text()
 
@@ -196,9 +203,9 @@ def test_the_report_for_the_owner_does_not_overwrite_the_data(tmp_path: Path) ->
     assert table.read_text().startswith("age,smoker")
 
 
-@pytest.mark.parametrize(("moment", "booked"), [("before", 0), ("after", 1)])
+@pytest.mark.parametrize(("moment", "booked_count"), [("before", 0), ("after", 1)])
 def test_a_killed_process_has_shown_nothing_that_is_not_booked(
-    moment: str, booked: int, tmp_path: Path
+    moment: str, booked_count: int, tmp_path: Path
 ) -> None:
     ledger = tmp_path / "people.ledger"
     command = ["publish", "count", str(write_people(tmp_path)), "--epsilon", "0.5"]
@@ -208,7 +215,7 @@ def test_a_killed_process_has_shown_nothing_that_is_not_booked(
     )
     assert process.returncode == -signal.SIGKILL
     assert process.stdout == b""
-    assert len(list_booked_values(ledger)) == booked
+    assert len(list_booked_values(ledger)) == booked_count
 
 
 def test_thirty_kills_lose_nothing_and_show_nothing_unbooked(tmp_path: Path) -> None:
@@ -222,11 +229,11 @@ def test_thirty_kills_lose_nothing_and_show_nothing_unbooked(tmp_path: Path) -> 
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             try:
                 # The first release is not killed, so that the ledger exists.
-                seconds = None if number == 0 else generator.triangular(0.3, 1.5, 1.0)
-                output = process.communicate(timeout=seconds)[0]
+                seconds = None if number == 0 else generator.triangular(low=0.3, high=1.5, mode=1.0)
+                output, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
-                output = process.communicate()[0]
+                output, _ = process.communicate()
         if output:
             printed.append(json.loads(output)["value"])
     booked = list_booked_values(ledger)

@@ -22,6 +22,7 @@ from workbench.publishing.sensitivity import (
 
 LOW = 18
 HIGH = 95
+# The values of the rows of one person.
 Rows = tuple[int, ...]
 
 
@@ -46,8 +47,8 @@ def pair_all(people: list[Rows], *, same_count: bool = False) -> Iterator[tuple[
                 yield old, new
 
 
-def with_nobody(people: list[Rows]) -> Iterator[tuple[Rows, Rows]]:
-    """Yield every person with a person without rows: adding and removing."""
+def pair_with_nobody(people: list[Rows]) -> Iterator[tuple[Rows, Rows]]:
+    """Yield every person with a person without rows, as if the person is added or removed."""
     return ((person, ()) for person in people)
 
 
@@ -55,7 +56,7 @@ def with_nobody(people: list[Rows]) -> Iterator[tuple[Rows, Rows]]:
 @pytest.mark.parametrize(("low", "high"), [(18, 95), (-95, -18), (-20, 60), (-60, 20)])
 def test_adding_a_person_moves_a_sum_as_brute_force_says(rows: int, low: int, high: int) -> None:
     people = list_people(range(rows + 1), low, high)
-    expected = find_largest_move(sum, with_nobody(people))
+    expected = find_largest_move(sum, pair_with_nobody(people))
     assert compute_sensitivity("sum", PersonRows(rows=rows), low, high) == expected
 
 
@@ -96,7 +97,7 @@ def test_a_changed_number_of_rows_is_brute_forced_on_ranges_below_0(low: int, hi
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_a_count_moves_by_the_rows_of_a_person(neighbours: str) -> None:
     people = list_people(range(4))
-    pairs = pair_all(people) if neighbours == "replace" else with_nobody(people)
+    pairs = pair_all(people) if neighbours == "replace" else pair_with_nobody(people)
     person = PersonRows(neighbours, 3, has_filter=True)
     assert compute_sensitivity("count", person) == find_largest_move(len, pairs) == 3
 
@@ -106,7 +107,7 @@ def test_the_pair_of_sums_moves_in_the_l1_norm_as_brute_force_says(
     neighbours: str, expected: int
 ) -> None:
     people = list_people(range(4))
-    pairs = pair_all(people) if neighbours == "replace" else with_nobody(people)
+    pairs = pair_all(people) if neighbours == "replace" else pair_with_nobody(people)
     moves = []
     for old, new in pairs:
         first = sum(x - LOW for x in old) - sum(x - LOW for x in new)
