@@ -1,4 +1,8 @@
-"""Labelled data are read by their labels: every value belongs to the answer of its label."""
+"""Test that labelled data are read by their labels: every value belongs to the answer of its label.
+
+A pandas Series or DataFrame with an index, and a CSV file with a column of labels, may have any
+order. The default index 0, 1, 2, ... is no label: it means positions.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,13 @@ def test_counts_of_values_are_a_prior_by_answer(prior: Any) -> None:
     assert wb.Labels([0, 1, 2, 3], prior).prior.tolist() == [0.1, 0.2, 0.1, 0.6]
 
 
-def test_counts_of_values_are_a_prior_of_noise() -> None:
+def test_counts_of_values_are_a_prior_of_clamped_noise() -> None:
     clamped = wb.IntegerNoise(1, clamp=(0, 3))
     by_label = compute_optimal_loss(clamped, prior=COUNTS)
     assert by_label == compute_optimal_loss(clamped, prior=WEIGHTS)
+
+
+def test_counts_of_values_are_a_prior_of_noise_modulo_n_plus_1() -> None:
     group = wb.ModuloNoise(3, max_shift=1)
     by_label = compute_optimal_loss(group, loss="prior-squared", prior=COUNTS / 10)
     assert by_label == compute_optimal_loss(group, loss="prior-squared", prior=SHARES)
@@ -58,13 +65,19 @@ def test_the_default_index_means_positions(answers: str) -> None:
     assert prior == SHARES
 
 
-def test_texts_tuples_and_rounded_floats_are_labels() -> None:
+def test_texts_are_labels() -> None:
     by_text = pd.Series(WEIGHTS, index=["d", "c", "b", "a"])
     question = wb.FiniteQuery("a,b,c,d", neighbours="all", prior=by_text)
     assert question.prior == SHARES[::-1]
+
+
+def test_tuples_are_labels_of_places() -> None:
     by_place = pd.Series([1, 3], index=pd.MultiIndex.from_tuples([(1, 0), (0, 0)]))
     question = wb.FiniteQuery([(0, 0), (1, 0)], neighbours="all", prior=by_place)
     assert question.prior == (Fraction(3, 4), Fraction(1, 4))
+
+
+def test_a_rounded_float_is_the_label_of_its_decimal() -> None:
     by_float = pd.Series([1.0, 2.0], index=[0.3, 0.1])
     question = wb.FiniteQuery([0.1, 0.1 + 0.2], neighbours="all", prior=by_float)
     assert question.prior == (Fraction(2, 3), Fraction(1, 3))
@@ -130,6 +143,7 @@ def test_designs_and_recommendations_read_a_reordered_table_of_losses() -> None:
     by_label = wb.design("channel", epsilon=1, loss=reordered, **request).objective
     by_position = wb.design("channel", epsilon=1, loss=LOSS.to_numpy(), **request).objective
     assert by_label == by_position
+    # Value of the current program, pinned.
     assert by_position == pytest.approx(0.79419665, rel=1e-8)
     result = wb.recommend(loss=reordered, epsilon=1, only="best channel", **request)
     assert result.rows[0]["objective"] == pytest.approx(by_position, rel=1e-8)
@@ -236,14 +250,20 @@ def test_the_index_of_a_table_of_pairs_is_ignored() -> None:
     assert question.distances == (1, 3, 2)
 
 
-def test_losses_of_noise_are_labelled_by_noise_values() -> None:
+def test_losses_of_noise_modulo_4_are_labelled_by_noise_values() -> None:
     group = wb.ModuloNoise(3, max_shift=1)
     by_label = compute_optimal_loss(group, loss=pd.Series({2: 5, 1: 1, 3: 1, 0: 0}))
     assert by_label == compute_optimal_loss(group, loss=[0, 1, 5, 1])
+
+
+def test_losses_of_noise_of_vectors_are_labelled_by_vectors() -> None:
     vectors = wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)])
     index = pd.MultiIndex.from_tuples([(1, 1), (0, 1), (1, 0), (0, 0)])
     by_label = compute_optimal_loss(vectors, loss=pd.Series([2, 1, 1, 0], index=index))
     assert by_label == compute_optimal_loss(vectors, loss=[0, 1, 1, 2])
+
+
+def test_losses_of_noise_on_the_integers_are_labelled_by_sizes() -> None:
     noise = wb.IntegerNoise(1)
     by_label = compute_optimal_loss(noise, loss=pd.Series({2: 5, 1: 1, 0: 0}))
     assert by_label == compute_optimal_loss(noise, loss=[0, 1, 5])
@@ -352,6 +372,9 @@ def test_weights_have_the_order_in_which_the_labels_are_listed(tmp_path: Path) -
             assert wb.Labels(labels, prior=prior).prior.tolist() == expected
         design = wb.design("labels", labels=str(labels), prior=[3, 1, 2], epsilon=1)
         assert design.question.prior.tolist() == expected
+
+
+def test_too_few_weights_of_labels_are_refused() -> None:
     with pytest.raises(wb.InvalidRequest, match="one weight for each of the 3 labels"):
         wb.Labels("4,0,1", prior=[3, 1])
 
@@ -406,8 +429,17 @@ def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
         audit = wb.audit(read_mechanism_file(file).with_neighbours(max_shift=1), loss="absolute")
         assert audit.pure_epsilon == pytest.approx(math.log(5))
         assert audit.error.mean_error == pytest.approx(mean_error)
+
+
+def test_pairs_of_rows_of_a_table_with_labels_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("x,5,0\n2,.1,.9\n0,.9,.1\n1,.5,.5\n")
     with pytest.raises(wb.InvalidRequest, match="pairs count rows"):
         read_mechanism_file(file).with_neighbours(pairs=[(0, 1)])
+
+
+def test_a_table_with_a_repeated_label_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
     file.write_text("x,0,5\n0,.1,.9\n0,.5,.5\n2,.9,.1\n")
     with pytest.raises(wb.CorruptFile, match="different label"):
         read_mechanism_file(file)

@@ -1,4 +1,4 @@
-"""Rounded floats: which answers are neighbours, and to which answer a number belongs.
+"""Test rounded floats: which answers are neighbours, and to which answer a number belongs.
 
 Answers such as 0.1 + 0.2 are slightly wrong decimals. They must have the neighbours of the decimals
 that they stand for.
@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
+from workbench.cli import main
 from workbench.data.tolerance import PointIndex, find_nearest_positions
 from workbench.mechanisms.channel import Channel
 from workbench.questions.neighbour_parts import label_connected_parts
@@ -105,7 +106,7 @@ def test_the_certificate_and_both_checkers_name_the_neighbours_of_the_decimals(
 def test_all_neighbours_of_an_exact_comparison_are_neighbours(seed: int) -> None:
     generator = np.random.default_rng(seed)
     decimals = int(generator.integers(1, 4))
-    values = np.unique(np.round(generator.uniform(-5, 5, 30), decimals))
+    values = np.unique(np.round(generator.uniform(low=-5, high=5, size=30), decimals))
     max_shift = float(np.round(generator.uniform(0.5, 3), 1))
     exact_values = [Fraction(repr(x)) for x in values.tolist()]
     exact_max_shift = Fraction(repr(max_shift))
@@ -206,8 +207,6 @@ def test_privatise_reads_a_decimal_as_the_computed_label(
 
     ε = 30 is so large that the randomizer practically never changes a label.
     """
-    from workbench.cli import main
-
     column = tmp_path / "column.csv"
     out = tmp_path / "out.csv"
     column.write_text("x\n" + "0.3\n" * 40)
