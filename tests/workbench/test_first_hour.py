@@ -15,35 +15,43 @@ def run(line: str) -> int:
     return int(stop.value.code or 0)
 
 
-def test_a_frontier_is_printed_as_a_table_and_drawn_into_a_file(tmp_path: Path):
+def test_a_frontier_is_printed_as_a_table():
     result = wb.frontier("channel", answers="0..2", max_shift=1, epsilon="0.5,1", delta=0)
     lines = str(result).splitlines()
     assert lines[0] == result.title
     assert lines[1].split()[:2] == ["curve", "mechanism"]
-    assert len(lines) == 2 + len(result)
+    assert len(lines) == 2 + len(result)  # The title and the head of the table.
+
+
+def test_a_frontier_is_drawn_into_a_file(tmp_path: Path):
     grid = "--answers 0..2 --max-shift 1 --epsilon 0.5,1 --no-baselines"
     assert run(f"frontier channel {grid} --out {tmp_path / 'out'} --plot {tmp_path / 'x.pdf'}") == 0
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
 
 
+def limit_entry(M):
+    """Return the constraint that the answer 0 is published as 1 with probability at most 0.2."""
+    return [M[0, 1] <= 0.2]
+
+
+def compute_optimal_loss(constraints) -> float:
+    """Return the loss of the optimal channel of a count from 0 to 3 within constraints."""
+    design = wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=constraints)
+    return design.objective
+
+
 def test_a_named_constraint_and_a_user_function_hold_together():
-    def limit_entry(M):
-        return [M[0, 1] <= 0.2]
-
-    def optimal_loss(constraints):
-        design = wb.design(
-            "channel", answers="0..3", max_shift=1, epsilon=1, constraints=constraints
-        )
-        return design.objective
-
-    loss_with_both = optimal_loss(["symmetric", limit_entry])
-    loss_if_symmetric = optimal_loss(["symmetric"])
-    loss_if_limited = optimal_loss([limit_entry])
+    loss_with_both = compute_optimal_loss(["symmetric", limit_entry])
+    loss_if_symmetric = compute_optimal_loss(["symmetric"])
+    loss_if_limited = compute_optimal_loss([limit_entry])
     assert loss_with_both >= max(loss_if_symmetric, loss_if_limited) - 1e-9
     assert loss_with_both > loss_if_symmetric + 1e-3
-    assert loss_if_limited == optimal_loss(limit_entry)
+    assert loss_if_limited == compute_optimal_loss(limit_entry)
+
+
+def test_at_most_one_user_function_is_a_constraint():
     with pytest.raises(wb.InvalidRequest, match="at most one function"):
-        optimal_loss([limit_entry, lambda M: [M[1, 1] <= 0.3]])
+        compute_optimal_loss([limit_entry, lambda M: [M[1, 1] <= 0.3]])
 
 
 def test_an_exported_program_file_can_be_compared(tmp_path: Path, capsys):

@@ -242,6 +242,7 @@ def test_an_exported_page_shows_the_certified_design_without_a_network(
         assert step["objective"] == pytest.approx(
             design_by_api("modulo", step["given"], "audit").objective, rel=HOT_START_TOLERANCE
         )
+    # The slider of the copy is moved to its first step, the smallest ε.
     copy.set_control("step", "0", "input")
     first_step = min(export["steps"], key=lambda step: step["hot"]["epsilon"])
     assert float(copy.js(SHOWN_LOSS)) == pytest.approx(

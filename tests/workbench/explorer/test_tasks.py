@@ -21,18 +21,19 @@ from workbench.families.modulo.problem import ModuloSession
 from workbench.pipeline.family import Session
 from workbench.pipeline.registry import get_family
 
+# Options of noise modulo 17 without ε, as the texts in the fields of the page.
 NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow_designs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every design as slow, so that later ones are preliminary, with no time for a proof."""
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 10**6))
 
 
 @pytest.fixture
-def live() -> Tasks:
+def page_tasks() -> Tasks:
     """Return tasks without earlier designs."""
     return Tasks()
 
@@ -48,14 +49,14 @@ def read_notes(view: dict[str, Any]) -> list[str]:
 
 
 def test_a_preliminary_design_states_an_interval_of_the_optimum(
-    live: Tasks, monkeypatch: pytest.MonkeyPatch
+    page_tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 0.0)
     monkeypatch.setattr(tasks, "_PRELIMINARY_SECONDS", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
-        live.run("design", make_request(epsilon, n="40"))
+        page_tasks.run("design", make_request(epsilon, n="40"))
     # This design needs thousands of linear programs, so a moment is too short for the optimal law.
-    view = live.run("design", make_request("1.04", n="40"))
+    view = page_tasks.run("design", make_request("1.04", n="40"))
     bound = view["row"]["bound"]
     assert view["preliminary"] is True
     assert bound < view["objective"] - 1e-5
@@ -64,118 +65,144 @@ def test_a_preliminary_design_states_an_interval_of_the_optimum(
     assert read_notes(view)[-1] == f"Preliminary: {interval}. The solver has not finished."
 
 
-def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
-    # The first design builds the model. The second one is slow.
+def run_preliminary_design(page_tasks: Tasks) -> dict[str, Any]:
+    """Return the view of a preliminary design at ε = 1.2.
+
+    The first design builds the model, the second one is slow, and the third one is preliminary.
+    """
     for epsilon in ("1", "1.1"):
-        assert "preliminary" not in live.run("design", make_request(epsilon))
-    view = live.run("design", make_request("1.2"))
+        assert "preliminary" not in page_tasks.run("design", make_request(epsilon))
+    return page_tasks.run("design", make_request("1.2"))
+
+
+def test_after_a_slow_design_the_next_one_is_preliminary(
+    page_tasks: Tasks, slow_designs: None
+) -> None:
+    view = run_preliminary_design(page_tasks)
     assert view["preliminary"] is True
     assert view["status"] == view["row"]["status"] == "time_limit"
     assert not view["certified"]
-    complete = live.run("complete", make_request("1.2"))
+    # Between these texts there may be an interval, if the time is enough for a bound.
+    assert read_notes(view)[-1].startswith("Preliminary")
+    assert read_notes(view)[-1].endswith(". The solver has not finished.")
+
+
+def test_a_preliminary_design_is_completed(page_tasks: Tasks, slow_designs: None) -> None:
+    view = run_preliminary_design(page_tasks)
+    complete = page_tasks.run("complete", make_request("1.2"))
     assert "preliminary" not in complete
     assert complete["status"] == "optimal"
     assert complete["objective"] == pytest.approx(complete["row"]["oracle_value"], abs=1e-9)
     assert view["objective"] >= complete["objective"] - 1e-9
-    # Between these texts there may be an interval, if the time is enough for a bound.
-    assert read_notes(view)[-1].startswith("Preliminary")
-    assert read_notes(view)[-1].endswith(". The solver has not finished.")
     assert not any("Preliminary" in note for note in read_notes(complete))
-    # The complete design is stored.
-    assert "preliminary" not in live.run("design", make_request("1.2"))
 
 
-def test_the_privacy_profile_is_that_of_the_complete_design(live: Tasks, slow: None) -> None:
+def test_a_complete_design_is_stored(page_tasks: Tasks, slow_designs: None) -> None:
+    run_preliminary_design(page_tasks)
+    page_tasks.run("complete", make_request("1.2"))
+    assert "preliminary" not in page_tasks.run("design", make_request("1.2"))
+
+
+def test_the_privacy_profile_is_that_of_the_complete_design(
+    page_tasks: Tasks, slow_designs: None
+) -> None:
     for epsilon in ("1", "1.1"):
-        live.run("design", make_request(epsilon))
-    live.run("design", make_request("1.2"))
-    profile = live.run("profile", make_request("1.2"))
+        page_tasks.run("design", make_request(epsilon))
+    page_tasks.run("design", make_request("1.2"))
+    profile = page_tasks.run("profile", make_request("1.2"))
     assert Tasks().run("profile", make_request("1.2")) == profile
 
 
-def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fast_design_is_never_preliminary(
+    page_tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tasks, "_SLOW_DESIGN_SECONDS", 1e9)
     for epsilon in ("1", "1.1", "1.2"):
-        assert "preliminary" not in live.run("design", make_request(epsilon))
+        assert "preliminary" not in page_tasks.run("design", make_request(epsilon))
 
 
 def test_after_a_preliminary_solve_without_a_design_all_are_complete(
-    live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch
+    page_tasks: Tasks, slow_designs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stopped linear program has no design, so later ones are solved completely."""
     sessions: list[Session] = []
     design = ModuloSession.design
 
-    def count_designs(self: ModuloSession, *arguments: Any, **options: Any) -> Any:
+    def design_if_complete(self: ModuloSession, *arguments: Any, **options: Any) -> Any:
+        """Record the solve. Raise the error of a preliminary solve that found no design."""
         sessions.append(self)
         if self.request.how.options.time_limit < 1e-3:
             raise wb.NotProven("The time limit was reached without a solution.")
         return design(self, *arguments, **options)
 
-    monkeypatch.setattr(ModuloSession, "design", count_designs)
+    monkeypatch.setattr(ModuloSession, "design", design_if_complete)
     for epsilon in ("1", "1.1", "1.2", "1.3"):
-        view = live.run("design", make_request(epsilon, notion="dp"))
+        view = page_tasks.run("design", make_request(epsilon, notion="dp"))
         assert "preliminary" not in view
         assert view["status"] == "optimal"
     # Four complete solves, and one preliminary solve.
     assert len(sessions) == 5
 
 
-def test_a_time_limit_in_the_request_is_kept(live: Tasks, slow: None) -> None:
+def test_a_time_limit_in_the_request_is_kept(page_tasks: Tasks, slow_designs: None) -> None:
     for epsilon in ("1", "1.1", "1.2"):
-        view = live.run("design", make_request(epsilon, time_limit="0.0000001"))
+        view = page_tasks.run("design", make_request(epsilon, time_limit="0.0000001"))
         assert "preliminary" not in view
         assert any(text.startswith("Not proven optimal: ") for _, text in view["facts"])
 
 
-def test_the_curve_of_a_quantizer_is_named_after_its_loss(live: Tasks) -> None:
+def test_the_curve_of_a_quantizer_is_named_after_its_loss(page_tasks: Tasks) -> None:
     given = {"bins": "-3,-0.5,0.5,3", "epsilon": "1"}
-    view = live.run("design", {"family": "quantizer", "given": given})
+    view = page_tasks.run("design", {"family": "quantizer", "given": given})
     assert view["label"] == "mean absolute error"
-    answer = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})
+    answer = page_tasks.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})
     assert answer["figure"]["y"]["label"] == "mean absolute error"
 
 
 @pytest.mark.parametrize(("option", "has_curve"), [("delta", False), ("epsilon", True)])
-def test_an_option_of_one_value_has_no_curve(live: Tasks, option: str, has_curve: bool) -> None:
+def test_an_option_of_one_value_has_no_curve(
+    page_tasks: Tasks, option: str, has_curve: bool
+) -> None:
     """The method of this request is for pure DP, so δ can only be 0."""
     given = {"labels": "0..3", "epsilon": "1"}
-    answer = live.run("along", {"family": "labels", "given": given, "along": option})
+    answer = page_tasks.run("along", {"family": "labels", "given": given, "along": option})
     assert (answer["figure"] is not None) == has_curve
 
 
 # Other mechanisms: the task "rivals".
 
 
-def test_an_error_says_why_no_other_mechanisms_are_listed(live: Tasks) -> None:
+def test_an_error_says_why_no_other_mechanisms_are_listed(page_tasks: Tasks) -> None:
     given = {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}
     with pytest.raises(InvalidRequest, match="need a value of epsilon, which"):
-        live.run("rivals", {"family": "labels", "given": given})
+        page_tasks.run("rivals", {"family": "labels", "given": given})
 
 
-def test_a_note_says_that_no_mechanism_is_published_for_the_budget(live: Tasks) -> None:
+def test_a_note_says_that_no_mechanism_is_published_for_the_budget(page_tasks: Tasks) -> None:
     given = {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}
-    table = live.run("rivals", {"family": "modulo", "given": given})["table"]
+    table = page_tasks.run("rivals", {"family": "modulo", "given": given})["table"]
     assert table["rows"] == []
     assert table["note"] == "None is published for this budget."
-    assert live.run("rivals", make_request("1"))["table"]["note"] == ""
+    assert page_tasks.run("rivals", make_request("1"))["table"]["note"] == ""
 
 
 def test_a_family_without_a_frontier_lists_no_other_mechanisms(
-    live: Tasks, monkeypatch: pytest.MonkeyPatch
+    page_tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(get_family("modulo")), "frontier", None)
     message = "No published mechanisms are listed for the family modulo"
     with pytest.raises(InvalidRequest, match=message):
-        live.run("rivals", make_request("1"))
+        page_tasks.run("rivals", make_request("1"))
 
 
-def test_outlines_of_other_mechanisms_are_laws_with_the_loss_in_the_table(live: Tasks) -> None:
+def test_outlines_of_other_mechanisms_are_laws_with_the_loss_in_the_table(
+    page_tasks: Tasks,
+) -> None:
     """An outline is the law of the middle answer, or of the noise if it does not depend on the
     answer.
     """
     given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
-    answer = live.run("rivals", {"family": "modulo", "given": given})
+    answer = page_tasks.run("rivals", {"family": "modulo", "given": given})
     laws = answer["laws"]
     assert len(laws) == 4
     for law in laws:
@@ -202,11 +229,11 @@ def test_the_first_request_of_a_family_has_an_epsilon_for_its_slider() -> None:
     [("pdp", "0.1", True), ("pdp", "0", False), ("dp", "0.1", False)],
 )
 def test_only_a_curve_that_may_jump_is_drawn_in_steps(
-    live: Tasks, notion: str, delta: str, has_steps: bool
+    page_tasks: Tasks, notion: str, delta: str, has_steps: bool
 ) -> None:
     """Only under PDP with δ > 0 does the optimum jump as ε increases."""
     given = {"n": "8", "max_shift": "3", "epsilon": "1", "notion": notion, "delta": delta}
-    answer = live.run("along", {"family": "modulo", "given": given, "along": "epsilon"})
+    answer = page_tasks.run("along", {"family": "modulo", "given": given, "along": "epsilon"})
     (curve,) = [series for series in answer["figure"]["series"] if series["look"] == "hollow"]
     assert curve["steps"] == has_steps
 
@@ -240,10 +267,10 @@ def test_a_curve_with_most_losses_far_below_the_largest_is_logarithmic(
 # Stopped designs.
 
 
-def test_a_stopped_design_is_certified(live: Tasks) -> None:
+def test_a_stopped_design_is_certified(page_tasks: Tasks) -> None:
     given = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13"}
     given |= {"notion": "pdp", "loss": "squared", "time_limit": "0.3"}
-    view = live.run("certify", {"family": "modulo", "given": given})
+    view = page_tasks.run("certify", {"family": "modulo", "given": given})
     assert view["certified"]
     assert view["note"].startswith("Not proven optimal: ")
 
