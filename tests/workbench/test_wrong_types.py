@@ -20,22 +20,25 @@ from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.solvers.backend import Options
+from workbench.solvers.solution import Solution
 
 
-def five(value):
+def return_5(value):
     """Return 5. This is no constraint, but it is a loss, equal for every noise value."""
     return 5
 
 
+# Values that most options of `design` refuse.
 WRONG_VALUES = [
-    None, True, -1, 2.5, "abc", b"x", [1], {}, (1, 2), object(), float("nan"), float("inf"), 1j, set(), 10**400, type,
-    five, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
+    None, True, -1, 2.5, "abc", b"x", [1], {}, (1, 2), object(), float("nan"), float("inf"), 1j,
+    set(), 10**400, type,
+    return_5, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
 ]  # fmt: skip
 # Items of `WRONG_VALUES` that an option of `design` accepts, by the name of the option.
 ACCEPTED_VALUES = {
     "epsilon": (2.5,), "delta": (None,), "max_loss": (None,), "prior": (None,), "constraints": (None,),
     "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None, {}),
-    "notion": (), "loss": (five,), "minimise": (), "solver": (), "method": (),
+    "notion": (), "loss": (return_5,), "minimise": (), "solver": (), "method": (),
 }  # fmt: skip
 
 
@@ -82,15 +85,21 @@ def test_missing_and_unknown_options_are_errors(question):
         wb.InvalidRequest, match=r"^request must be made of notion, .*\. Got bogus\.$"
     ):
         wb.design(question, epsilon=1, bogus=2)
-    for solvers in (3, b"x", [3], {"highs": 1}):
-        with pytest.raises(wb.InvalidRequest, match=r"^solvers must be a list of names"):
-            wb.compare(question, solvers, epsilon=1)
 
 
-def test_constraints_that_are_not_linear_or_fail_when_called(question):
-    for make in (lambda f: [f[0] ** 2 <= 1], lambda f: [f @ f <= 1]):
-        with pytest.raises(wb.InvalidRequest, match=r"linear|^constraints must be"):
-            wb.design(question, epsilon=1, delta=0.1, constraints=make)
+@pytest.mark.parametrize("solvers", [3, b"x", [3], {"highs": 1}])
+def test_solvers_that_are_no_names_are_refused(question, solvers):
+    with pytest.raises(wb.InvalidRequest, match=r"^solvers must be a list of names"):
+        wb.compare(question, solvers, epsilon=1)
+
+
+@pytest.mark.parametrize("constraints", [lambda f: [f[0] ** 2 <= 1], lambda f: [f @ f <= 1]])
+def test_constraints_that_are_not_linear_are_refused(question, constraints):
+    with pytest.raises(wb.InvalidRequest, match=r"linear|^constraints must be"):
+        wb.design(question, epsilon=1, delta=0.1, constraints=constraints)
+
+
+def test_a_linear_constraint_is_accepted(question):
     assert wb.design(question, epsilon=1, delta=0.1, constraints=lambda f: [f[1] == f[4]]).private
 
 
@@ -114,8 +123,6 @@ def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
 
 
 def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
-    from workbench.solvers.solution import Solution
-
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
     design = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")
     assert design.bound is None
@@ -124,7 +131,7 @@ def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
 
 @pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])
 @pytest.mark.parametrize(
-    ("options_", "message"),
+    ("solver_options", "message"),
     [
         ({"time_limit": True}, "time_limit must be a finite number of seconds > 0. Got True."),
         ({"time_limit": "soon"}, "time_limit must be a finite number of seconds > 0. Got soon."),
@@ -133,15 +140,15 @@ def test_a_note_states_that_the_solver_gives_no_bound(question, monkeypatch):
     ],
 )
 def test_every_family_reads_solver_options_in_the_same_way(
-    question: object, options_: dict[str, object], message: str
+    question: object, solver_options: dict[str, object], message: str
 ):
     with pytest.raises(wb.InvalidRequest) as raised:
-        wb.design(question, epsilon=1, **options_)
+        wb.design(question, epsilon=1, **solver_options)
     assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("question", "more"),
+    ("question", "options"),
     [
         (wb.IntegerNoise(1), {"epsilon": 1, "delta": 0.01}),
         (wb.IntegerNoise(1, clamp=(0, 4)), {"epsilon": 1, "delta": 0.01}),
@@ -150,69 +157,77 @@ def test_every_family_reads_solver_options_in_the_same_way(
         (wb.RealNoise(1), {"epsilon": 1, "delta": 0.01}),
     ],
 )
-@pytest.mark.parametrize("wrong", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
+@pytest.mark.parametrize("loss", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
 def test_a_loss_of_noise_of_another_type_is_an_error(
-    question: Any, more: dict[str, Any], wrong: Any
+    question: Any, options: dict[str, Any], loss: Any
 ) -> None:
-    if wrong is abs and getattr(question, "clamp", None):
+    if loss is abs and getattr(question, "clamp", None):
         pytest.skip("Clamped integers accept a function of the difference as their loss.")
     with pytest.raises(
         wb.InvalidRequest,
         match=r"^loss must be one of absolute, squared",
     ):
-        wb.design(question, loss=wrong, **more)
+        wb.design(question, loss=loss, **options)
 
 
-@pytest.mark.parametrize("wrong", [abs, 3, {0: 1}])
-def test_a_prior_of_clamped_answers_of_another_type_is_an_error(wrong: Any) -> None:
+@pytest.mark.parametrize("prior", [abs, 3, {0: 1}])
+def test_a_prior_of_clamped_answers_of_another_type_is_an_error(prior: Any) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^prior must be uniform, worst, or weights"):
-        wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=wrong)
+        wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=prior)
+
+
+QUANTIZER = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
+# A sequence that must be refused before its items are read.
+TOO_LONG = range(10**12)
+
+
+@pytest.mark.parametrize("density", ["x", 3, [1], 0])
+def test_a_wrong_density_of_a_quantizer_is_refused(density: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^density must be uniform, or normal"):
+        QUANTIZER.mae(density=density)
+    with pytest.raises(wb.InvalidRequest, match=r"^density must be uniform, or normal"):
+        QUANTIZER.mse(density=density)
+
+
+@pytest.mark.parametrize("noise", [None, 3, "x", QUANTIZER])
+def test_a_channel_is_made_from_additive_noise_only(noise: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^noise must be additive noise"):
+        wb.Channel.from_noise(noise)
+
+
+@pytest.mark.parametrize("question", [None, 3, "x"])
+def test_a_pmf_needs_a_question_about_modulo_noise(question: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^question must be a ModuloNoise"):
+        AdditiveNoise.from_pmf(question, [1])
+
+
+@pytest.mark.parametrize("pmf", [None, "ab", ["a", "b"], [1j, 2]])
+def test_a_pmf_that_is_no_list_of_numbers_is_refused(pmf: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^pmf must be"):
+        AdditiveNoise.from_pmf(wb.ModuloNoise(n=1, max_shift=1), pmf)
+
+
+@pytest.mark.parametrize("knots", [TOO_LONG, (1, "a")])
+def test_knots_that_are_no_tuple_of_rationals_are_refused(knots: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^knots must be a tuple of rationals"):
+        PiecewiseAffine(knots, QUANTIZER.bins, QUANTIZER.ends)
 
 
 @pytest.mark.timeout(600)
-def test_errors_of_laws_name_the_argument():
-    quantizer = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
-    group = wb.ModuloNoise(n=1, max_shift=1)
-    too_long = range(10**12)
-    calls: list[tuple[Callable[[], Any], str]] = [
-        *(
-            (lambda x=x: quantizer.mae(density=x), "density must be uniform, or normal")
-            for x in ("x", 3, [1], 0)
-        ),
-        (lambda: quantizer.mse(density=b"x"), "density must be"),
-        *(
-            (lambda x=x: wb.Channel.from_noise(x), "noise must be additive noise")
-            for x in (None, 3, "x", quantizer)
-        ),
-        *(
-            (lambda x=x: AdditiveNoise.from_pmf(x, [1]), "question must be a ModuloNoise")
-            for x in (None, 3, "x")
-        ),
-        *(
-            (lambda x=x: AdditiveNoise.from_pmf(group, x), "pmf must be")
-            for x in (None, "ab", ["a", "b"], [1j, 2])
-        ),
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PiecewiseAffine.from_laws(TOO_LONG, [1, 2], []), "knots must be at most 10000000"),
         (
-            lambda: PiecewiseAffine(too_long, quantizer.bins, quantizer.ends),
-            "knots must be a tuple of rationals",
+            lambda: PiecewiseAffine.from_ends("q", bins=[1, 2], knots=TOO_LONG, ends=[]),
+            "knots must be at most 10000000",
         ),
-        (
-            lambda: PiecewiseAffine((1, "a"), quantizer.bins, quantizer.ends),
-            "knots must be a tuple of rationals",
-        ),
-        (
-            lambda: PiecewiseAffine.from_laws(too_long, [1, 2], []),
-            "knots must be at most 10000000 entries long",
-        ),
-        (
-            lambda: PiecewiseAffine.from_ends("q", bins=[1, 2], knots=too_long, ends=[]),
-            "knots must be at most 10000000 entries",
-        ),
-        (lambda: wb.FiniteQuery(too_long, max_shift=1), "inputs must be at most 10000000 entries"),
-    ]
-    for call, message in calls:
-        with pytest.raises(wb.InvalidRequest, match=f"^{message}"):
-            call()
+        (lambda: wb.FiniteQuery(TOO_LONG, max_shift=1), "inputs must be at most 10000000"),
+    ],
+)
+def test_a_sequence_that_is_too_long_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(wb.InvalidRequest, match=f"^{message} entries"):
+        call()
 
 
 class NoNumber:
@@ -224,10 +239,14 @@ class NoNumber:
 
 # Values of many types. Each argument accepts at most a few of them.
 STRANGE_VALUES: list[Any] = [
-    None, True, -1, 2.5, "abc", "", b"x", [], [1], [[]], [[1, 2], [3]], {}, {"a": 1}, {1: 2}, object(), float("nan"),
-    1j, set(), 10**400, type, len, np.zeros((2, 2, 2)), np.array(5), np.array(["a"]), np.array([1, None], dtype=object),
-    pd.DataFrame({"a": ["x"]}), pd.Series(dtype=float), Path("no.csv"), Decimal("sNaN"), Fraction(1, 3), iter([1]),
-    np.datetime64("2020-01-01"), np.timedelta64(1, "s"), NoNumber(), slice(1), [None], memoryview(b"1"), ...,
+    None, True, -1, 2.5, "abc", "", b"x", [], [1], [[]], [[1, 2], [3]], {}, {"a": 1}, {1: 2},
+    object(), float("nan"),
+    1j, set(), 10**400, type, len, np.zeros((2, 2, 2)), np.array(5), np.array(["a"]), np.array([1,
+    None], dtype=object),
+    pd.DataFrame({"a": ["x"]}), pd.Series(dtype=float), Path("no.csv"), Decimal("sNaN"), Fraction(1,
+    3), iter([1]),
+    np.datetime64("2020-01-01"), np.timedelta64(1, "s"), NoNumber(), slice(1), [None],
+    memoryview(b"1"), ...,
     "1/0", "..",
 ]  # fmt: skip
 CHANNELS = wb.FiniteQuery("0..1", max_shift=1)
@@ -241,7 +260,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "from_pmf": (wb.AdditiveNoise.from_pmf, {"question": GROUP, "pmf": [0.5, 0.25, 0.25]}),
     "Certificate": (
         wb.Certificate,
-        {"mechanism": NOISE, "notion": "pure", "epsilon": 1, "delta": None, "objective": None, "bias": None,
+        {"mechanism": NOISE, "notion": "pure", "epsilon": 1, "delta": None, "objective": None,
+        "bias": None,
          "record": {}, "parameters": {}, "audited": None, "composed": None},
     ),
     "Channel": (wb.Channel, {"rows": CHANNEL.rows, "neighbours": None, "axis_labels": None}),
@@ -249,7 +269,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "DataLaw.density": (wb.DataLaw.density, {"density": np.ones_like, "low": 0, "high": 1, "panels": 4}),
     "FiniteQuery": (
         wb.FiniteQuery,
-        {"inputs": "0..3", "outputs": "0..3", "max_shift": 1, "prior": [1, 1, 1, 1], "directed": False},
+        {"inputs": "0..3", "outputs": "0..3", "max_shift": 1, "prior": [1, 1, 1, 1], "directed":
+        False},
     ),
     "neighbours": (wb.FiniteQuery, {"inputs": "0..3", "neighbours": "all"}),
     "IntegerNoise": (wb.IntegerNoise, {"sensitivity": 1, "clamp": (0, 3)}),

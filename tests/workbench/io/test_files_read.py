@@ -1,4 +1,4 @@
-"""Reading and writing of files: what readers and commands refuse, file modes, and full disks.
+"""Test reading and writing of files: what readers and commands refuse, file modes, full disks.
 
 Readers only accept regular files. A pipe or a device may never end, so reading one could wait
 forever.
@@ -113,6 +113,7 @@ def test_an_unreadable_file_is_refused_with_the_reason(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def refuse_access(*_: object) -> None:
+        """Raise the error of a file that the user may not read."""
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse_access)
@@ -177,7 +178,7 @@ def test_errors_in_the_content_name_the_file(folder: Path, reader: str, text: st
 # Modes.
 
 
-def mode(path: Path | str) -> int:
+def read_mode(path: Path | str) -> int:
     """Return the permission bits of a file, such as 0o644."""
     return stat.S_IMODE(Path(path).stat().st_mode)
 
@@ -188,9 +189,9 @@ def test_a_new_file_has_the_mode_of_the_umask_unless_it_is_private(
 ):
     set_umask(mask)
     write_atomically(tmp_path / "new", b"1")
-    assert mode(tmp_path / "new") == expected
+    assert read_mode(tmp_path / "new") == expected
     write_atomically(tmp_path / "private", b"1", private=True)
-    assert mode(tmp_path / "private") == 0o600
+    assert read_mode(tmp_path / "private") == 0o600
 
 
 @pytest.mark.parametrize("old_mode", [0o600, 0o640])
@@ -199,7 +200,7 @@ def test_an_existing_file_keeps_its_mode(tmp_path: Path, old_mode: int):
     (tmp_path / "old").chmod(old_mode)
     for private in (False, True):
         write_atomically(tmp_path / "old", b"2", private=private)
-        assert mode(tmp_path / "old") == old_mode
+        assert read_mode(tmp_path / "old") == old_mode
     assert (tmp_path / "old").read_bytes() == b"2"
 
 
@@ -230,18 +231,18 @@ def test_a_release_with_copied_columns_is_readable_by_its_owner_only(
     Path("two.csv").write_text("name,age\nA,1\nB,2\n")
     with_names = "privatise labels two.csv --column age --id name --epsilon 9 --out named.csv"
     assert run(with_names, capsys)[0] == 0
-    assert mode("named.csv") == 0o600
-    assert mode("named.csv.json") == 0o644
+    assert read_mode("named.csv") == 0o600
+    assert read_mode("named.csv.json") == 0o644
     without_names = "privatise labels fine.csv --column 1 --epsilon 9 --out bare.csv"
     assert run(without_names, capsys)[0] == 0
-    assert mode("bare.csv") == 0o644
+    assert read_mode("bare.csv") == 0o644
 
 
 def test_a_key_that_others_can_read_causes_a_warning(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert run("laplace keygen new.key", capsys)[0] == 0
-    assert mode("new.key") == 0o600
+    assert read_mode("new.key") == 0o600
     encode = "laplace encode --epsilon 1 --ell 2 --seed-file new.key fine.csv o.bits"
     decode = "laplace decode --seed-file new.key o.bits d.csv"
     assert run(encode, capsys) == (0, "")
@@ -298,6 +299,7 @@ def test_concurrent_writers_leave_one_whole_file(tmp_path: Path):
     contents = [letter * 100_000 for letter in (b"A", b"B", b"C", b"D")]
 
     def write_repeatedly(content: bytes) -> None:
+        """Write the content twenty times."""
         for _ in range(20):
             write_atomically(path, content)
 

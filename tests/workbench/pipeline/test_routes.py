@@ -1,7 +1,9 @@
 """Test for every route of every family one request that it answers, and one that it refuses.
 
-A route is a way to answer a request (`workbench.pipeline.routes`). A new route needs an entry in
-TAKEN and one in REFUSED.
+A route is a way to answer a request (`workbench.pipeline.routes`). A family has one or several
+problem classes, and each class lists its routes in the order in which they are tried. A route that
+returns a *doubt* leaves the answer to the next route, or adds a bound to it. A new route needs an
+entry in ANSWERED and one in REFUSED.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from workbench.pipeline.registry import find_family
 from workbench.pipeline.routes import Answer, Doubt, Route, answer_by_routes, list_refusals
 from workbench.questions.range_query import RangeQuery
 
-PROBLEMS = (
+PROBLEM_CLASSES = (
     ModuloProblem,
     NoiseProblem,
     RunsProblem,
@@ -37,6 +39,7 @@ PROBLEMS = (
     ChannelOfLabels,
     UnbiasedProblem,
 )
+# Questions and options of the requests below.
 COUNT = wb.FiniteQuery("0..3", max_shift=1)
 FREE = wb.FiniteQuery("0..3", max_shift=1, outputs="free")
 SURE = wb.FiniteQuery("0..3", max_shift=1, prior=[1, 0, 0, 0])
@@ -52,10 +55,11 @@ PDP = {"epsilon": 1, "delta": "0.05", "notion": "pdp"}
 LABELS = wb.Labels.uniform(0, 3)
 LISTED = wb.Quantization("-3,-0.5,0.5,3")
 WIDE = wb.Quantization("-2,-0.9,0.9,2")
+# A problem class, the name of one of its routes, and the question and the options of a request.
 Case = tuple[type[Problem], str, Any, dict[str, Any]]
 
-# A problem's class, one of its routes, and a request that the route answers.
-TAKEN: list[Case] = [
+# Requests that the route answers.
+ANSWERED: list[Case] = [
     (ModuloProblem, "tangents", RESIDUES, ZCDP),
     (ModuloProblem, "fast search", RESIDUES, PDP),
     (ModuloProblem, "program", RESIDUES, {**PDP, "method": "literal"}),
@@ -103,7 +107,7 @@ TAKEN: list[Case] = [
     (UnbiasedProblem, "cones", LABELS, {"epsilon": 1, "method": "unbiased"}),
 ]
 
-# A problem's class, one of its routes, a request that the route is not for, and the reason.
+# Requests that the route is not for. The last entry is the reason.
 REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
     (ModuloProblem, "tangents", RESIDUES, PDP, "pdp states one bound on ratios"),
     (ModuloProblem, "fast search", RESIDUES, {**PDP, "method": "literal"}, "the requested method is literal"),
@@ -151,62 +155,69 @@ LATER = {"hockey sticks on a grid", "interior bound"}
 
 
 def format_test_id(case: tuple[Any, ...]) -> str:
-    """Return the class of the problem, the route and the names of the options."""
-    return "-".join((case[0].__name__, case[1], *map(str, case[3])))
+    """Return the problem class, the route and the names of the options of a case."""
+    problem_class, route_name, _, options, *_ = case
+    return "-".join((problem_class.__name__, route_name, *options))
 
 
-def make_problem(kind: type[Problem], question: Any, options: dict[str, Any]) -> Problem:
+def make_problem(problem_class: type[Problem], question: Any, options: dict[str, Any]) -> Problem:
     """Return the problem of a request."""
-    return kind(find_family(question).make_request(question, **options))
+    return problem_class(find_family(question).make_request(question, **options))
 
 
-@pytest.mark.parametrize("case", TAKEN, ids=format_test_id)
+@pytest.mark.parametrize("case", ANSWERED, ids=format_test_id)
 def test_a_report_names_the_route_that_answered(case: Case) -> None:
-    kind, name, question, options = case
-    problem = make_problem(kind, question, options)
-    assert name not in list_refusals(problem)
+    problem_class, route_name, question, options = case
+    problem = make_problem(problem_class, question, options)
+    assert route_name not in list_refusals(problem)
     design = wb.design(question, **options)
-    assert design.route == name
-    assert ("computed by", name) in design.facts()
-    assert design.to_dict()["route"] == name
+    assert design.route == route_name
+    assert ("computed by", route_name) in design.facts()
+    assert design.to_dict()["route"] == route_name
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=format_test_id)
 def test_a_route_that_does_not_apply_states_its_reason(case: tuple[Any, ...]) -> None:
-    kind, name, question, options, reason = case
-    assert list_refusals(make_problem(kind, question, options))[name] == reason
-    assert wb.design(question, **options).route != name
+    problem_class, route_name, question, options, reason = case
+    refusals = list_refusals(make_problem(problem_class, question, options))
+    assert refusals[route_name] == reason
+    assert wb.design(question, **options).route != route_name
 
 
 def test_every_route_of_every_family_is_in_the_lists() -> None:
-    taken = {(kind, name) for kind, name, *_ in TAKEN}
-    refused = {(kind, name) for kind, name, *_ in REFUSED}
-    for kind in PROBLEMS:
-        if kind is ChannelOfLabels:  # Its routes are those of channels.
-            assert [route.name for route in kind.routes] == [
-                route.name for route in ChannelProblem.routes
-            ]
-            continue
-        for route in kind.routes:
-            assert (kind, route.name) in taken or route.name in LATER
+    answered = {(problem_class, route_name) for problem_class, route_name, *_ in ANSWERED}
+    refused = {(problem_class, route_name) for problem_class, route_name, *_ in REFUSED}
+    for problem_class in PROBLEM_CLASSES:
+        if problem_class is ChannelOfLabels:
+            continue  # The next test compares its routes.
+        for route in problem_class.routes:
+            assert (problem_class, route.name) in answered or route.name in LATER
             never_refuses = route.name in ALWAYS or route.name.startswith("one output")
-            assert (kind, route.name) in refused or never_refuses
+            assert (problem_class, route.name) in refused or never_refuses
+
+
+def test_the_routes_of_channels_of_labels_are_those_of_channels() -> None:
+    names = [route.name for route in ChannelOfLabels.routes]
+    assert names == [route.name for route in ChannelProblem.routes]
 
 
 # Routes after a route that returned a doubt.
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [(GDP, "hockey sticks on a grid"), (ZCDP, "interior bound")]
+    ("options", "route_name", "has_doubt"),
+    [(GDP, "hockey sticks on a grid", False), (ZCDP, "interior bound", True)],
 )
-def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: str) -> None:
-    problem = make_problem(ChannelProblem, SMALL, given)
-    assert name not in list_refusals(problem)
-    route = next(route for route in problem.routes if route.name == name)
-    outcome = route.answer(problem, None, "cold")
+def test_the_methods_after_tangents_bound_the_loss(
+    options: dict[str, Any], route_name: str, has_doubt: bool
+) -> None:
+    problem = make_problem(ChannelProblem, SMALL, options)
+    assert route_name not in list_refusals(problem)
+    route = next(route for route in problem.routes if route.name == route_name)
+    outcome = route.answer(problem, programs=None, start="cold")
+    assert isinstance(outcome, Doubt) == has_doubt
     answer = outcome.answer if isinstance(outcome, Doubt) else outcome
-    loss = wb.design(SMALL, **given).objective
-    assert isinstance(outcome, Doubt) == (name == "interior bound")
+    loss = wb.design(SMALL, **options).objective
     assert loss * (1 - 1e-3) <= float(answer.bound) <= loss * (1 + 1e-9)
 
 
@@ -217,63 +228,60 @@ def make_route(name: str, outcome: Any, reason: str | None = None) -> Route:
     )
 
 
+def answer_by_fixed_routes(*routes: Route) -> Answer:
+    """Return the answer of routes whose outcomes do not depend on the problem."""
+    return answer_by_routes(problem=None, routes=routes, programs=None, start="cold")
+
+
 def test_the_first_route_that_applies_answers() -> None:
-    routes = [
-        make_route("first", Answer("a", 1), "it is for others"),
-        make_route("second", Answer("b", 2)),
-    ]
-    answer = answer_by_routes(
-        problem=None,
-        routes=[*routes, make_route("third", Answer("c", 3))],
-        programs=None,
-        start="cold",
+    answer = answer_by_fixed_routes(
+        make_route("first", Answer("a", bound=1), reason="it is for others"),
+        make_route("second", Answer("b", bound=2)),
+        make_route("third", Answer("c", bound=3)),
     )
     assert (answer.mechanism, answer.bound, answer.route) == ("b", 2, "second")
 
 
 def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
-    doubt = Doubt("its bound is not near", Answer("a", 1))
-    later = [
-        make_route("second", Answer("b", 2)),
-        make_route("third", Doubt("only a bound", Answer("c", 1.5))),
-    ]
-    answer = answer_by_routes(
-        problem=None, routes=[make_route("first", doubt), *later], programs=None, start="cold"
+    answer = answer_by_fixed_routes(
+        make_route("first", Doubt("its bound is not near", Answer("a", bound=1))),
+        make_route("second", Answer("b", bound=2)),
+        make_route("third", Doubt("only a bound", Answer("c", bound=1.5))),
     )
     assert (answer.mechanism, answer.bound, answer.route) == ("a", 2, "first")
-    alone = answer_by_routes(
-        problem=None, routes=[make_route("first", doubt)], programs=None, start="cold"
-    )
-    assert (alone.mechanism, alone.bound) == ("a", 1)
+
+
+def test_a_mechanism_with_a_doubt_is_the_answer_if_no_other_route_applies() -> None:
+    doubt = Doubt("its bound is not near", Answer("a", bound=1))
+    answer = answer_by_fixed_routes(make_route("first", doubt))
+    assert (answer.mechanism, answer.bound) == ("a", 1)
 
 
 def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> None:
     doubt = Doubt("stopped", error=NotProven("The first one stopped."))
-    answer = answer_by_routes(
-        problem=None,
-        routes=[make_route("first", doubt), make_route("second", Answer("b", 2))],
-        programs=None,
-        start="cold",
+    answer = answer_by_fixed_routes(
+        make_route("first", doubt), make_route("second", Answer("b", bound=2))
     )
     assert (answer.mechanism, answer.route) == ("b", "second")
-    bound = make_route("second", Doubt("only a bound", Answer("b", 2)))
+
+
+def test_the_error_of_a_doubt_is_raised_if_later_routes_only_have_a_bound() -> None:
+    doubt = Doubt("stopped", error=NotProven("The first one stopped."))
+    bound_only = Doubt("only a bound", Answer("b", bound=2))
     with pytest.raises(NotProven, match="The first one stopped"):
-        answer_by_routes(
-            problem=None, routes=[make_route("first", doubt), bound], programs=None, start="cold"
-        )
+        answer_by_fixed_routes(make_route("first", doubt), make_route("second", bound_only))
 
 
 def test_an_error_lists_the_reasons_if_no_route_answers() -> None:
-    routes = [
-        make_route("first", outcome=None, reason="it is for others"),
-        make_route("second", Doubt("it proves nothing")),
-    ]
     with pytest.raises(NotProven, match="first: it is for others; second: it proves nothing"):
-        answer_by_routes(problem=None, routes=routes, programs=None, start="cold")
+        answer_by_fixed_routes(
+            make_route("first", outcome=None, reason="it is for others"),
+            make_route("second", Doubt("it proves nothing")),
+        )
 
 
 @pytest.mark.parametrize(
-    ("question", "given", "words"),
+    ("question", "options", "message"),
     [
         (
             COUNT,
@@ -294,14 +302,14 @@ def test_an_error_lists_the_reasons_if_no_route_answers() -> None:
     ],
 )
 def test_a_requested_method_that_does_not_apply_is_an_error_with_the_reason(
-    question: Any, given: dict[str, Any], words: str
+    question: Any, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidRequest, match=words):
-        wb.design(question, **given)
+    with pytest.raises(InvalidRequest, match=message):
+        wb.design(question, **options)
 
 
 @pytest.mark.parametrize(
-    ("question", "given", "name"),
+    ("question", "options", "route_name"),
     [
         (COUNT, {"epsilon": 1, "delta": "0.01", "runs": 2}, "program for one run, composed"),
         (wb.RealNoise(1, clamp=(0, 10)), {"epsilon": 1}, "staircase, then clamped"),
@@ -312,6 +320,6 @@ def test_a_requested_method_that_does_not_apply_is_an_error_with_the_reason(
     ],
 )
 def test_a_search_over_designs_names_the_route_of_the_selected_design(
-    question: Any, given: dict[str, Any], name: str
+    question: Any, options: dict[str, Any], route_name: str
 ) -> None:
-    assert wb.design(question, **given).route == name
+    assert wb.design(question, **options).route == route_name
