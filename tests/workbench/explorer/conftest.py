@@ -12,7 +12,8 @@ import pytest
 from bench.chromium import EXECUTABLE, Chromium
 from workbench.explorer.server import Server
 
-_TASK_SECONDS = 300.0  # The time limit of a task. On a busy machine a worker may be slow.
+# The time limit of a task. On a busy machine a worker may be slow.
+_TASK_SECONDS = 300.0
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def alone() -> Iterator[Server]:
+def new_server() -> Iterator[Server]:
     """Yield a server without connections of other tests' browsers."""
     with run_server() as started_server:
         yield started_server

@@ -19,7 +19,7 @@ import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.explorer import processes
-from workbench.explorer import server as served
+from workbench.explorer import server as server_module
 from workbench.explorer.processes import Lanes, TaskStopped
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
@@ -30,7 +30,7 @@ NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1
 ANSWER_SECONDS = 300
 
 # A request of the task "along" that takes about 20 seconds.
-SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}
+SLOW_REQUEST = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}
 
 
 def connect(server: Server) -> socket.socket:
@@ -342,7 +342,7 @@ def test_large_requests_are_refused_unread(server: Server) -> None:
 
 def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that sends one byte at a time keeps no thread."""
-    monkeypatch.setattr(served, "_REQUEST_SECONDS", 0.6)
+    monkeypatch.setattr(server_module, "_REQUEST_SECONDS", 0.6)
     sent_count = 0
     # The letters would take a hundred seconds.
     letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000
@@ -362,12 +362,12 @@ def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch
         assert b"200" not in link.recv(65536)
 
 
-def test_a_connection_beyond_the_maximum_is_closed(alone: Server) -> None:
+def test_a_connection_beyond_the_maximum_is_closed(new_server: Server) -> None:
     """All connections have the token. When they are closed, the server answers again."""
-    server = alone
+    server = new_server
     page_request = "\r\n".join([*write_page_request(server), "", ""]).encode()
     with contextlib.ExitStack() as open_links:
-        for _ in range(served._MAX_CONNECTIONS):
+        for _ in range(server_module._MAX_CONNECTIONS):
             link = open_links.enter_context(connect(server))
             link.sendall(page_request)
             assert link.recv(12) == b"HTTP/1.1 200"
@@ -375,7 +375,7 @@ def test_a_connection_beyond_the_maximum_is_closed(alone: Server) -> None:
             assert further_link.recv(1) == b""
     # The server needs a moment to notice closed connections.
     end = time.monotonic() + ANSWER_SECONDS
-    while len(server._has_token) >= served._MAX_CONNECTIONS and time.monotonic() < end:
+    while len(server._has_token) >= server_module._MAX_CONNECTIONS and time.monotonic() < end:
         time.sleep(0.02)
     assert get_page_status(server) == 200
 
@@ -385,7 +385,7 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
     with contextlib.ExitStack() as open_links:
         oldest_link = open_links.enter_context(connect(server))
         for _ in range(3):
-            for number in range(served._MAX_CONNECTIONS):
+            for number in range(server_module._MAX_CONNECTIONS):
                 link = open_links.enter_context(connect(server))
                 if number % 2:
                     link.sendall(b"GET / HTTP")
@@ -393,11 +393,11 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
             _, answer = post(server, "design", NOISE)
             assert "result" in read_messages(answer)[-1]
         assert oldest_link.recv(1) == b""
-        assert len(server._has_token) <= served._MAX_CONNECTIONS
+        assert len(server._has_token) <= server_module._MAX_CONNECTIONS
 
 
 def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
-    body = json.dumps(SLOW).encode()
+    body = json.dumps(SLOW_REQUEST).encode()
     lines = [
         f"Host: 127.0.0.1:{server.port}",
         f"X-Workbench-Token: {server.token}",
@@ -422,7 +422,7 @@ def test_a_task_is_stopped_at_the_time_limit_of_its_lane() -> None:
     lanes = Lanes(limits={"live": 300.0, "slow": 0.3})
     try:
         with pytest.raises(TaskStopped, match=r"after 0\.3 s"):
-            list(lanes.run("along", SLOW))
+            list(lanes.run("along", SLOW_REQUEST))
         *_, last = lanes.run("design", NOISE)
         assert "result" in last
     finally:
