@@ -1,4 +1,9 @@
-"""Test the commands `publish`: their output, and that nothing private is beside the release."""
+"""Test the commands `publish`: their output, and that nothing private is beside the release.
+
+`publish count`, `sum`, `mean`, `histogram` and `plan` publish statistics of a table of people with
+noise. Errors must not show a cell of the table. The report of --owner-report is for the owner
+alone.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +34,16 @@ COMMANDS = {
     "histogram": ["histogram", "--column", "region", "--values", "north,south", "--drop-unlisted"],
 }
 
+# A function that runs a command and returns its exit code, its stdout and its stderr.
 Runner = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a function that runs a command: its exit code, its output and its errors."""
+    """Return a function that runs `workbench publish` with arguments."""
 
     def run_command(*arguments: object) -> tuple[int, str, str]:
+        """Run the command. Return its exit code, its stdout and its stderr."""
         with pytest.raises(SystemExit) as stop:
             main(["publish", *map(str, arguments)])
         captured = capsys.readouterr()
@@ -67,15 +74,18 @@ def test_nothing_but_the_published_numbers_depends_on_the_data(
     monkeypatch.setattr(PairNoise, "publish", publish_fixed_numbers)
     files = {"--save": tmp_path / "release.json", "--html": tmp_path / "release.html"}
     options = ["--drop-missing", "--epsilon", 1, "--person", "id", "--rows-per-person", 1]
-    outputs = []
+    command_outputs = []
+    file_texts = []
     for text in (CLEAN, MESSY):
         command = [*COMMANDS[kind], write_table(tmp_path, text), *options]
         for name, path in files.items():
             command += [name, path]
-        outputs.append([run(*command), run(*command, "--json")])
-        outputs[-1] += [path.read_text() for path in files.values()]
-    assert outputs[0] == outputs[1]
-    assert outputs[0][0][0] == 0
+        command_outputs.append([run(*command), run(*command, "--json")])
+        file_texts.append([path.read_text() for path in files.values()])
+    assert command_outputs[0] == command_outputs[1]
+    assert file_texts[0] == file_texts[1]
+    code, *_ = command_outputs[0][0]
+    assert code == 0
 
 
 @pytest.mark.parametrize(
@@ -220,5 +230,6 @@ def test_a_release_of_2000_rows_takes_less_than_2_cpu_seconds(
 
 
 def test_the_help_of_a_histogram_says_that_bins_replace_rows_of_a_person(run: Runner) -> None:
-    shown = " ".join(run("histogram", "--help")[1].replace("│", " ").split())
-    assert "Required with --person, unless --bins-per-person is given." in shown
+    _, out, _ = run("histogram", "--help")
+    help_text = " ".join(out.replace("│", " ").split())
+    assert "Required with --person, unless --bins-per-person is given." in help_text

@@ -1,4 +1,8 @@
-"""Test user-defined losses: functions, arrays and files agree with named losses; others are errors."""
+"""Test user-defined losses: functions, arrays and files agree with named losses; others are errors.
+
+A user-defined loss gets a name that begins with "own". It is a loss for each noise value, or a
+matrix with a row for each answer and a column for each output.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ from tests.tools.test_check_certificate import decide_by_both
 from workbench.models.modulo.program import UserLosses, loss_vector
 from workbench.sweeps.specification import read_spec
 
-NOISE = wb.ModuloNoise(n=8, max_shift=2)  # The noise values are 0..8.
+# The noise values are 0..8.
+NOISE = wb.ModuloNoise(n=8, max_shift=2)
 
 
 @pytest.mark.parametrize(("notion", "delta"), [("dp", "0.05"), ("pdp", "0.05"), ("pure", 0)])
@@ -26,14 +31,18 @@ def test_noise_has_the_same_optimum_with_a_named_loss_a_function_an_array_or_a_f
     request = {"epsilon": 1, "delta": delta, "notion": notion}
     named = wb.design(NOISE, loss="squared", **request)
     for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
-        made = wb.design(NOISE, loss=loss, **request)
-        assert made.objective == named.objective
-        assert made.request.aim.loss.startswith("own-")
-    made.save(tmp_path / "own.json")
+        design = wb.design(NOISE, loss=loss, **request)
+        assert design.objective == named.objective
+        assert design.request.aim.loss.startswith("own-")
+
+
+def test_the_certificate_of_a_user_defined_loss_states_its_numbers(tmp_path: Path):
+    design = wb.design(NOISE, epsilon=1, loss=lambda eta: eta * (9 - eta))
+    design.save(tmp_path / "own.json")
     assert decide_by_both(tmp_path / "own.json") == ("proven", "proven")
-    assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
-        wb.check(tmp_path / "own.json")
-    )
+    name = design.request.aim.loss
+    sentence = f"by numbers that this file states, under the name '{name}'"
+    assert sentence in str(wb.check(tmp_path / "own.json"))
 
 
 def test_losses_are_evaluated_at_every_vector_of_a_group():
@@ -58,7 +67,7 @@ def test_the_name_of_user_defined_losses_is_pickled_with_the_losses():
 
 
 @pytest.mark.parametrize(
-    ("loss", "sentence"),
+    ("loss", "message"),
     [
         ([1, 2], "loss must be 9 numbers, one for every noise value. Got 2."),
         ([np.inf] * 9, "every loss must be a finite number >= 0"),
@@ -71,8 +80,8 @@ def test_the_name_of_user_defined_losses_is_pickled_with_the_losses():
         ("near", "loss must be one of error-rate, .* or a CSV file of losses. Got 'near'."),
     ],
 )
-def test_invalid_losses_are_errors(loss, sentence: str):
-    with pytest.raises(wb.InvalidRequest, match=sentence):
+def test_invalid_losses_are_errors(loss, message: str):
+    with pytest.raises(wb.InvalidRequest, match=message):
         wb.design(NOISE, epsilon=1, loss=loss)
 
 
@@ -81,43 +90,51 @@ def test_a_sweep_refuses_a_loss_function():
         read_spec({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1, "loss": len}})
 
 
+LABELS = wb.Labels([0, 1, 3], [1, 2, 1])
+# The loss |output - label|, with a row for each label.
+LABEL_LOSSES = [[abs(output - label) for output in (0, 1, 3)] for label in (0, 1, 3)]
+
+
 def test_labels_have_the_same_optimum_with_a_named_loss_a_function_a_matrix_or_a_file(
     tmp_path: Path,
 ):
-    labels = wb.Labels([0, 1, 3], [1, 2, 1])
-    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]  # A row for each label y.
     file = tmp_path / "loss.csv"
-    file.write_text("\n".join(",".join(map(str, row)) for row in table))
-    named = wb.design(labels, epsilon=1, loss="absolute", method="lp")
-    for loss in (lambda o, y: abs(o - y), table, file):
-        design = wb.design(labels, epsilon=1, loss=loss, method="lp")
+    file.write_text("\n".join(",".join(map(str, row)) for row in LABEL_LOSSES))
+    named = wb.design(LABELS, epsilon=1, loss="absolute", method="lp")
+    for loss in (lambda o, y: abs(o - y), LABEL_LOSSES, file):
+        design = wb.design(LABELS, epsilon=1, loss=loss, method="lp")
         assert design.objective == pytest.approx(named.objective, rel=1e-12)
         assert design.to_dict()["loss"].startswith("own")
         assert design.certificate is not None
-    other_outputs = wb.design(
-        labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp"
+
+
+def test_a_loss_matrix_of_labels_has_a_column_for_each_output():
+    design = wb.design(
+        LABELS, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp"
     )
-    assert other_outputs.private
+    assert design.private
 
 
-def test_invalid_losses_of_labels_are_errors():
-    labels = wb.Labels([0, 1, 3], [1, 2, 1])
-    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
-    for loss, sentence in (
-        (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (LABEL_LOSSES[:2], "loss must be a matrix of 3 rows and 3 columns"),
         (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
         (lambda o, y: 1 / 0, "loss must be a function of an output and an answer"),
-    ):
-        with pytest.raises(wb.InvalidRequest, match=sentence):
-            wb.design(labels, epsilon=1, loss=loss, method="lp")
+    ],
+)
+def test_invalid_losses_of_labels_are_errors(loss, message: str):
+    with pytest.raises(wb.InvalidRequest, match=message):
+        wb.design(LABELS, epsilon=1, loss=loss, method="lp")
+
+
+def test_bins_of_labels_need_a_named_loss():
     with pytest.raises(wb.InvalidRequest, match="loss must be a name if method is bins"):
-        wb.design(labels, epsilon=1, loss=table, method="bins")
+        wb.design(LABELS, epsilon=1, loss=LABEL_LOSSES, method="bins")
 
 
 def test_a_loss_matrix_of_labels_selects_the_method_lp():
-    labels = wb.Labels([0, 1, 3], [1, 2, 1])
-    table = [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
-    assert wb.design(labels, epsilon=1, loss=table).request.how.method == "lp"
+    assert wb.design(LABELS, epsilon=1, loss=LABEL_LOSSES).request.how.method == "lp"
 
 
 @pytest.mark.parametrize(
@@ -137,8 +154,12 @@ def test_every_notion_supports_user_defined_losses(notion, budget):
         design = wb.design(question, notion=notion, loss=user_loss, **budget)
         assert design.objective == pytest.approx(named.objective, rel=1e-9)
         assert design.certificate.objective.losses == tuple(losses)
+
+
+def test_a_user_defined_loss_needs_a_number_for_each_noise_value():
+    question = wb.ModuloNoise(n=6, max_shift=1)
     with pytest.raises(wb.InvalidRequest, match="7 numbers"):
-        wb.design(question, notion=notion, loss=losses[:3], **budget)
+        wb.design(question, notion="zcdp", rho="0.1", loss=[0, 1, 4])
 
 
 def test_losses_are_read_from_lists_frames_and_files_alike(tmp_path: Path):
@@ -209,12 +230,12 @@ PRIOR = [5, 1, 1, 1, 1]
 
 def test_a_loss_of_a_finite_query_is_a_function_of_output_and_answer() -> None:
     question = wb.FiniteQuery("0..4", max_shift=1, prior=PRIOR)
-    by_table = wb.design(question, epsilon=1, loss=OVERSHOOT_TABLE).objective
-    transposed = np.transpose(OVERSHOOT_TABLE)
-    assert wb.design(question, epsilon=1, loss=overshoot_loss).objective == by_table
-    assert wb.design(question, epsilon=1, loss=transposed).objective != pytest.approx(
-        by_table, rel=1e-3
-    )
+    by_table = wb.design(question, epsilon=1, loss=OVERSHOOT_TABLE)
+    by_function = wb.design(question, epsilon=1, loss=overshoot_loss)
+    assert by_function.objective == by_table.objective
+    # The order of output and answer matters: the transposed matrix has another optimum.
+    transposed = wb.design(question, epsilon=1, loss=np.transpose(OVERSHOOT_TABLE))
+    assert transposed.objective != pytest.approx(by_table.objective, rel=1e-3)
 
 
 def test_a_loss_of_labels_is_a_function_of_output_and_label() -> None:

@@ -17,7 +17,7 @@ from workbench.families.channel.problem import ChannelProblem
 from workbench.families.channel.request import ChannelRequest
 
 TINY_DELTAS = ("1e-18", "1e-15", "1e-12", "1e-9")
-# A question and options for every class of mechanisms.
+# Questions and options of which every class of mechanisms has one.
 QUESTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "reals": (wb.RealNoise(1), {"loss": "absolute"}),
     "integers": (wb.IntegerNoise(3), {"loss": "absolute"}),
@@ -122,7 +122,7 @@ def test_a_constant_is_no_candidate_for_unbiased_channels() -> None:
 def test_a_range_has_no_larger_loss_than_a_constant(
     options: dict[str, Any], constant_loss: float
 ) -> None:
-    """The losses of a constant output are computed by hand: |x - 5| for x uniform on 0..10 is 2.5."""
+    """The losses of a constant are computed by hand: |x - 5| for x uniform on 0..10 is 2.5."""
     design = wb.design("channel", range="0..10", loss="absolute", **options)
     assert design.objective <= constant_loss * (1 + 1e-15)
     assert design.bound <= design.objective <= 1.01 * design.bound

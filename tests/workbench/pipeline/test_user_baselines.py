@@ -12,11 +12,11 @@ import pytest
 
 import workbench as wb
 
-# Randomized response of five labels.
+# Randomized response of five labels: the true label has probability 0.4, each other one 0.15.
 RANDOMIZED_RESPONSE = np.full((5, 5), 0.15) + 0.25 * np.eye(5)
 
 
-def baseline_row(result: wb.Result, name: str) -> dict:
+def find_baseline_row(result: wb.Result, name: str) -> dict:
     """Return the first row of a baseline in a frontier."""
     rows = [row for row in result if row["mechanism"] == name]
     assert rows, [row["mechanism"] for row in result]
@@ -35,15 +35,14 @@ def test_labels_accept_a_matrix_and_a_table(tmp_path: Path):
     )
     files = [tmp_path / "square.csv", tmp_path / "table.csv"]
     result = wb.frontier(LABELS, **LABEL_OPTIONS, baseline=files)
-    y = np.arange(5)
-    assert baseline_row(result, "square")["objective"] == pytest.approx(
-        (RANDOMIZED_RESPONSE * (y[:, None] - y) ** 2).sum(1).mean()
-    )
-    rows = np.column_stack([shares, 1 - np.array(shares)])
-    table = baseline_row(result, "table")
-    assert table["objective"] == pytest.approx(
-        (rows * (y[:, None] - np.array([1, 3])) ** 2).sum(1).mean()
-    )
+    labels = np.arange(5)[:, None]
+    square_errors = RANDOMIZED_RESPONSE * (labels - np.arange(5)) ** 2
+    square = find_baseline_row(result, "square")
+    assert square["objective"] == pytest.approx(square_errors.sum(axis=1).mean())
+    probabilities = np.column_stack([shares, 1 - np.array(shares)])
+    table_errors = probabilities * (labels - np.array([1, 3])) ** 2
+    table = find_baseline_row(result, "table")
+    assert table["objective"] == pytest.approx(table_errors.sum(axis=1).mean())
     assert table["private"] is True
     assert table["pure_epsilon"] == pytest.approx(np.log(0.7 / 0.3))
     assert {*result.save(tmp_path / "out")}  # The plots contain the baselines.
@@ -52,18 +51,18 @@ def test_labels_accept_a_matrix_and_a_table(tmp_path: Path):
 def test_noise_on_labels_is_not_private_because_some_outputs_are_impossible():
     noise = {"noise": {-1: 0.25, 0: 0.5, 1: 0.25}}
     result = wb.frontier(LABELS, **LABEL_OPTIONS, baseline=noise)
-    assert baseline_row(result, "noise")["private"] is False
+    assert find_baseline_row(result, "noise")["private"] is False
 
 
 def test_a_matrix_with_fewer_columns_than_labels_is_a_failed_row():
     result = wb.frontier(LABELS, **LABEL_OPTIONS, baseline={"narrow": [[0.5, 0.5]] * 5})
-    assert "5 columns" in baseline_row(result, "narrow")["failure"]
+    assert "5 columns" in find_baseline_row(result, "narrow")["failure"]
 
 
 def test_a_table_of_other_labels_is_a_failed_row(tmp_path: Path):
     (tmp_path / "other.csv").write_text("label,1,3\n7,0.5,0.5\n8,0.4,0.6\n")
     result = wb.frontier(LABELS, **LABEL_OPTIONS, baseline=tmp_path / "other.csv")
-    assert "labelled by the 5 labels" in baseline_row(result, "other")["failure"]
+    assert "labelled by the 5 labels" in find_baseline_row(result, "other")["failure"]
 
 
 QUANTIZER_OPTIONS = {"levels": "2", "epsilon": 1, "starts": 1, "baselines": False}
@@ -73,18 +72,19 @@ def test_quantizers_accept_a_table_over_knots(tmp_path: Path):
     (tmp_path / "knots.csv").write_text("x,-4,4\n-1,0.625,0.375\n1,0.375,0.625\n")
     result = wb.frontier("quantizer", **QUANTIZER_OPTIONS, baseline=tmp_path / "knots.csv")
     x = (np.arange(20000) + 0.5) / 10000 - 1
-    low = 0.5 - x / 8
-    row = baseline_row(result, "knots")
-    assert row["objective"] == pytest.approx((low * (x + 4) + (1 - low) * (4 - x)).mean(), rel=1e-6)
+    low = 0.5 - x / 8  # The probability of the output -4 at the input x.
+    row = find_baseline_row(result, "knots")
+    mean_error = (low * (x + 4) + (1 - low) * (4 - x)).mean()
+    assert row["objective"] == pytest.approx(mean_error, rel=1e-6)
     assert row["private"] is True
-    assert baseline_row(result, "exact")["objective"] < row["objective"]
+    assert find_baseline_row(result, "exact")["objective"] < row["objective"]
 
 
 def test_quantizers_accept_a_saved_quantizer(tmp_path: Path):
     saved = tmp_path / "saved.json"
     wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).save(saved)
     result = wb.frontier("quantizer", **QUANTIZER_OPTIONS, baseline=saved)
-    assert baseline_row(result, "saved")["private"] is True
+    assert find_baseline_row(result, "saved")["private"] is True
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_quantizers_accept_a_saved_quantizer(tmp_path: Path):
 )
 def test_a_law_that_is_no_unbiased_quantizer_is_a_failed_row(law: object, words: str):
     result = wb.frontier("quantizer", **QUANTIZER_OPTIONS, baseline={"mine": law})
-    assert words in baseline_row(result, "mine")["failure"]
+    assert words in find_baseline_row(result, "mine")["failure"]
 
 
 # Its squared error is 2/4, and its δ is 1/4 at every ε >= ln 2, because outputs may be impossible.
@@ -111,23 +111,23 @@ NOISE_BASELINE = {"baselines": False, "baseline": {"mine": {-1: 0.25, 0: 0.5, 1:
     ids=str,
 )
 def test_a_pmf_of_integer_noise_is_audited_at_the_budget(budget: dict, is_private: bool):
-    row = baseline_row(wb.frontier(wb.IntegerNoise(1), **budget, **NOISE_BASELINE), "mine")
+    row = find_baseline_row(wb.frontier(wb.IntegerNoise(1), **budget, **NOISE_BASELINE), "mine")
     assert row["private"] is is_private
 
 
 def test_a_pmf_of_integer_noise_has_its_loss_with_and_without_a_clamp():
     """For answers 0..4 the clamp removes the error 1/4 at each end: (5/2 - 2/4)/5 = 0.4."""
     unclamped = wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.3, **NOISE_BASELINE)
-    assert baseline_row(unclamped, "mine")["objective"] == 0.5
+    assert find_baseline_row(unclamped, "mine")["objective"] == 0.5
     question = wb.IntegerNoise(1, clamp=(0, 4))
     clamped = wb.frontier(question, epsilon=1, delta=0.3, **NOISE_BASELINE)
-    assert baseline_row(clamped, "mine")["objective"] == pytest.approx(0.4)
-    assert baseline_row(clamped, "mine")["private"] is True
+    assert find_baseline_row(clamped, "mine")["objective"] == pytest.approx(0.4)
+    assert find_baseline_row(clamped, "mine")["private"] is True
 
 
 def test_a_pmf_of_noise_on_the_reals_is_a_failed_row():
     result = wb.frontier(wb.RealNoise(1), epsilon=1, loss="absolute", **NOISE_BASELINE)
-    assert "a PMF of noise" in baseline_row(result, "mine")["failure"]
+    assert "a PMF of noise" in find_baseline_row(result, "mine")["failure"]
 
 
 def test_mechanisms_and_functions_that_return_them_are_baselines():
@@ -138,7 +138,7 @@ def test_mechanisms_and_functions_that_return_them_are_baselines():
     )
     alpha = np.exp(-1)
     for name in entries:
-        row = baseline_row(result, name)
+        row = find_baseline_row(result, name)
         assert row["objective"] == pytest.approx(2 * alpha / (1 - alpha) ** 2)
         assert row["private"] is True
 
@@ -152,7 +152,7 @@ def test_a_matrix_is_audited_under_zcdp():
         baselines=False,
         baseline={"rr": [[0.6 if i == j else 0.1 for j in range(5)] for i in range(5)]},
     )
-    assert baseline_row(result, "rr")["private"] is False
+    assert find_baseline_row(result, "rr")["private"] is False
 
 
 def list_rounded_laws(epsilon: float = 1.0) -> dict[str, tuple]:
@@ -201,7 +201,7 @@ def list_rounded_laws(epsilon: float = 1.0) -> dict[str, tuple]:
 @pytest.mark.parametrize("name", list_rounded_laws())
 def test_a_law_that_exceeds_its_budget_by_rounding_alone_is_repaired(name: str):
     family, question, law, loss = list_rounded_laws()[name]
-    row = baseline_row(
+    row = find_baseline_row(
         wb.frontier(family, **question, epsilon=1, baseline={"mine": law}, baselines=False), "mine"
     )
     assert row["private"] is True
@@ -213,7 +213,7 @@ def test_a_law_that_exceeds_its_budget_by_rounding_alone_is_repaired(name: str):
 @pytest.mark.parametrize("name", list_rounded_laws())
 def test_a_law_that_exceeds_its_budget_by_more_than_rounding_is_not_repaired(name: str):
     family, question, law_of_larger_budget, _ = list_rounded_laws(1 + 1e-9)[name]
-    row = baseline_row(
+    row = find_baseline_row(
         wb.frontier(
             family, **question, epsilon=1, baseline={"mine": law_of_larger_budget}, baselines=False
         ),
