@@ -21,7 +21,8 @@ from import_dependencies import (
 )
 
 ROOT = Path(__file__).parents[2]
-# `workbench/solvers` and `workbench/models` are links to the folders, which have these import names.
+# `workbench/solvers` and `workbench/models` are links to the folders, which have these import
+# names.
 SOLVERS = "workbench.solvers"
 MODELS = "workbench.models"
 PACKAGES: Packages = {
@@ -30,8 +31,8 @@ PACKAGES: Packages = {
     ROOT_PACKAGE: ROOT / "workbench",
 }
 
-# Lowest first. A module may have dependencies into its own layer and into lower ones. The longest name
-# counts.
+# Packages and modules by layer, the lowest layer first. A module may depend on its own layer and on
+# lower ones. It belongs to the layer with the longest name that contains it.
 LAYERS = (
     SOLVERS,
     MODELS,
@@ -54,9 +55,10 @@ LAYERS = (
     "workbench.papers",
     "workbench.cli",
 )
+# The only modules of the folder workbench itself.
 TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "errors.py"}
-# These import neither models nor solvers.
-LIGHT = (
+# Packages that import neither models nor solvers.
+LIGHT_PACKAGES = (
     "workbench.exact",
     "workbench.data",
     "workbench.io",
@@ -91,10 +93,11 @@ def test_there_is_no_cycle() -> None:
 
 
 def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
-    assert not find_dependencies_between(DEPENDENCIES, LIGHT, (MODELS, SOLVERS))
+    assert not find_dependencies_between(DEPENDENCIES, LIGHT_PACKAGES, (MODELS, SOLVERS))
 
 
-# Only workbench.data reads texts, files and containers. These other modules use its readers.
+# Only workbench.data reads texts, files and containers. These other modules use its readers, for
+# the reasons that are given.
 DATA = "workbench.data"
 READERS = (f"{DATA}.containers", f"{DATA}.csv_column", f"{DATA}.csv_rows", f"{DATA}.tables")
 USERS_OF_READERS = {

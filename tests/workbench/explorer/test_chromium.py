@@ -201,55 +201,86 @@ def test_a_dragged_slider_changes_the_design_and_the_address(
     check_clean(page)
 
 
-def test_an_exported_page_shows_the_certified_design_without_a_network(
-    browser: Chromium, server: Server, tmp_path: Path
-) -> None:
-    page = open_settled(browser, server, NOISE_STATE)
-    page.wait("window.view.certificate")
-    assert page.js("document.querySelector('.badge.proven') !== null")
-    design = design_by_api("modulo", NOISE_OPTIONS, "certify")
-    assert design.certificate is not None
-    certificate = design.certificate.content().decode()
+@pytest.fixture(scope="module")
+def certified_design() -> Design:
+    """Return the certified design for NOISE_OPTIONS, which Python computes."""
+    return design_by_api("modulo", NOISE_OPTIONS, "certify")
+
+
+def assert_row_of(page: Page, design: Design) -> None:
+    """Assert that the table of the page shows every column of the design's row."""
     row = read_design_row(page)
     assert set(row) == set(design.row())
     for column, value in design.row().items():
         assert is_cell_of(row[column], value), column
-    assert page.js("window.view.certificate") == certificate
 
-    folder = tmp_path / "downloads"
-    export_path = folder / "explore-modulo.html"
+
+def test_a_settled_page_shows_the_certified_design(
+    browser: Chromium, server: Server, certified_design: Design
+) -> None:
+    page = open_settled(browser, server, NOISE_STATE)
+    page.wait("window.view.certificate")
+    assert page.js("document.querySelector('.badge.proven') !== null")
+    assert_row_of(page, certified_design)
+    certificate = certified_design.certificate
+    assert certificate is not None
+    assert page.js("window.view.certificate") == certificate.content().decode()
+
+
+def export_page(browser: Chromium, server: Server, folder: Path) -> Path:
+    """Click "Export page" on the page of NOISE_STATE, and return the path of the file."""
+    page = open_settled(browser, server, NOISE_STATE)
+    page.wait("window.view.certificate")
     allow_downloads(browser, folder)
     page.click("Export page")
-    wait_for_files([export_path])
-    copy = browser.open("about:blank", load=False)
-    copy.call(
+    path = folder / "explore-modulo.html"
+    wait_for_files([path])
+    return path
+
+
+def open_without_network(browser: Chromium, path: Path) -> Page:
+    """Open a file in a page without a network, and wait until its charts are drawn."""
+    page = browser.open("about:blank", load=False)
+    page.call(
         "Network.emulateNetworkConditions",
         offline=True,
         latency=0,
         downloadThroughput=0,
         uploadThroughput=0,
     )
-    copy.go(export_path.as_uri())
-    copy.wait("document.querySelectorAll('svg.chart').length >= 5")
-    row = read_design_row(copy)
-    for column, value in design.row().items():
-        assert is_cell_of(row[column], value), column
-    export = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
-    assert export["view"]["certificate"] == certificate
+    page.go(path.as_uri())
+    page.wait("document.querySelectorAll('svg.chart').length >= 5")
+    return page
 
-    # `steps` are the designs of the slider of the copy. Every fourth one is computed again.
-    for step in export["steps"][::4]:
-        assert step["objective"] == pytest.approx(
-            design_by_api("modulo", step["given"], "audit").objective, rel=HOT_START_TOLERANCE
-        )
-    # The slider of the copy is moved to its first step, the smallest ε.
-    copy.set_control("step", "0", "input")
-    first_step = min(export["steps"], key=lambda step: step["hot"]["epsilon"])
-    assert float(copy.js(SHOWN_LOSS)) == pytest.approx(
-        first_step["objective"], rel=HOT_START_TOLERANCE
-    )
-    assert not [url for url in copy.requests if url.startswith("http")]
-    check_clean(copy)
+
+def test_an_exported_page_shows_the_certified_design_without_a_network(
+    browser: Chromium, server: Server, tmp_path: Path, certified_design: Design
+) -> None:
+    page = open_without_network(browser, export_page(browser, server, tmp_path))
+    assert_row_of(page, certified_design)
+    export = json.loads(page.js("document.getElementById('data').textContent"))["export"]
+    certificate = certified_design.certificate
+    assert certificate is not None
+    assert export["view"]["certificate"] == certificate.content().decode()
+    assert not [url for url in page.requests if url.startswith("http")]
+    check_clean(page)
+
+
+def test_the_slider_of_an_exported_page_shows_designs_of_the_api(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
+    """`steps` are the designs of the slider. Every fourth one is computed again."""
+    page = open_without_network(browser, export_page(browser, server, tmp_path))
+    steps = json.loads(page.js("document.getElementById('data').textContent"))["export"]["steps"]
+    for step in steps[::4]:
+        design = design_by_api("modulo", step["given"], "audit")
+        assert step["objective"] == pytest.approx(design.objective, rel=HOT_START_TOLERANCE)
+    # The slider is moved to its first step, the smallest ε.
+    page.set_control("step", "0", "input")
+    first_step = min(steps, key=lambda step: step["hot"]["epsilon"])
+    shown_loss = float(page.js(SHOWN_LOSS))
+    assert shown_loss == pytest.approx(first_step["objective"], rel=HOT_START_TOLERANCE)
+    check_clean(page)
 
 
 def test_another_family_is_shown_when_it_is_selected(browser: Chromium, server: Server) -> None:
@@ -574,34 +605,49 @@ def test_a_notion_has_its_own_sliders_and_no_other(
     check_clean(page)
 
 
-def test_a_chart_saved_in_the_dark_theme_has_the_colours_of_paper(
-    browser: Chromium, server: Server, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def saved_chart(
+    browser: Chromium, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """Save the mechanism's chart in the dark theme. Return the content of each file by suffix."""
+    folder = tmp_path_factory.mktemp("chart")
     page = open_settled(browser, server, NOISE_STATE)
     page.click("Dark")
     background = page.js("getComputedStyle(document.querySelector('.page')).backgroundColor")
     assert background == "rgb(14, 17, 21)"
-    allow_downloads(browser, tmp_path)
+    allow_downloads(browser, folder)
     page.js("void (document.querySelector('.save').open = true)")
     page.wait("document.querySelector('.save button')")
     for button_text in ("SVG", "PNG", "PDF", "CSV", "LaTeX caption"):
         page.click(button_text)
     name = "probability-of-every-noise-value"
-    files = [tmp_path / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf", "csv", "tex")]
-    wait_for_files(files)
-    svg, png, pdf, csv, caption = (file.read_bytes() for file in files)
-    # The bars have the colour of the light theme, and the legend is part of the file.
+    files = {suffix: folder / f"{name}.{suffix}" for suffix in ("svg", "png", "pdf", "csv", "tex")}
+    wait_for_files([*files.values()])
+    return {suffix: file.read_bytes() for suffix, file in files.items()}
+
+
+def test_an_svg_saved_in_the_dark_theme_has_the_colours_of_paper(
+    saved_chart: dict[str, bytes],
+) -> None:
+    """The bars have the colour of the light theme, and the legend is part of the file."""
+    svg = saved_chart["svg"]
     assert b"rgb(0, 114, 178)" in svg
     assert b"var(" not in svg
     assert b"data-independent" in svg
-    assert png.startswith(b"\x89PNG")
-    # In the PDF "re B" draws a bar, and "Tj" a text.
+
+
+def test_a_chart_is_saved_as_png_and_as_pdf(saved_chart: dict[str, bytes]) -> None:
+    """In the PDF "re B" draws a bar, and "Tj" a text."""
+    assert saved_chart["png"].startswith(b"\x89PNG")
+    pdf = saved_chart["pdf"]
     assert pdf.startswith(b"%PDF-1.4")
     assert pdf.count(b" re B") >= 9
     assert b"(data-independent) Tj" in pdf
-    # The table has a head and the nine noise values.
-    assert len(csv.splitlines()) == 10
-    assert caption.startswith(rb"\caption{Probability of every noise value.")
+
+
+def test_the_numbers_and_the_caption_of_a_chart_are_saved(saved_chart: dict[str, bytes]) -> None:
+    assert len(saved_chart["csv"].splitlines()) == 10  # A head and the nine noise values.
+    assert saved_chart["tex"].startswith(rb"\caption{Probability of every noise value.")
 
 
 def test_pinned_designs_are_listed_and_drawn(browser: Chromium, server: Server) -> None:
