@@ -16,6 +16,7 @@ import pytest
 import workbench as wb
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.privacy.expected_error import compute_expected_error
+from workbench.questions.range_query import RangeQuery
 
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 
@@ -146,21 +147,19 @@ def test_recommend_gives_the_same_table_for_a_question_and_its_options(
     question: Any, options: dict[str, Any]
 ):
     loss = "error-rate" if "a,b,c" in options.values() else "squared"
-    of_object = wb.recommend(question, epsilon=1, loss=loss)
-    of_options = wb.recommend(**options, epsilon=1, loss=loss)
-    for name in ("class", "objective", "bound"):
-        assert [row[name] for row in of_object] == [row[name] for row in of_options]
-    assert of_object.title == of_options.title
-    assert of_object.chosen == of_options.chosen
+    by_question = wb.recommend(question, epsilon=1, loss=loss)
+    by_options = wb.recommend(**options, epsilon=1, loss=loss)
+    for column in ("class", "objective", "bound"):
+        assert [row[column] for row in by_question] == [row[column] for row in by_options]
+    assert by_question.title == by_options.title
+    assert by_question.chosen == by_options.chosen
 
 
 def test_recommend_gives_the_same_row_for_a_range_query_and_its_options():
-    from workbench.questions.range_query import RangeQuery
-
     name = "staircase (pure)"
-    (of_object,) = wb.recommend(RangeQuery("0..10", sensitivity=2), epsilon=1, only=name)
-    (of_options,) = wb.recommend(range="0..10", sensitivity=2, epsilon=1, only=name)
-    assert of_object["objective"] == of_options["objective"]
+    (row_of_question,) = wb.recommend(RangeQuery("0..10", sensitivity=2), epsilon=1, only=name)
+    (row_of_options,) = wb.recommend(range="0..10", sensitivity=2, epsilon=1, only=name)
+    assert row_of_question["objective"] == row_of_options["objective"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ def test_every_public_name_loads():
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None
     assert set(errors.__all__) <= set(workbench.__all__)
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error():
     with pytest.raises(AttributeError):
         _ = workbench.nonsense
 
@@ -97,13 +100,13 @@ sys.meta_path = [finder for finder in sys.meta_path if "Editable" not in getattr
 import workbench as wb
 wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
 """
-    process = run(code, tmp_path)
-    assert "NotInstalled: This clone has no symbolic links" in process.stderr
-    assert "installing.md" in process.stderr
-    doctor = (
+    design = run(code, tmp_path)
+    assert "NotInstalled: This clone has no symbolic links" in design.stderr
+    assert "installing.md" in design.stderr
+    doctor_code = (
         code.rpartition("import workbench")[0]
         + "from workbench.cli.doctor import doctor; sys.exit(doctor())"
     )
-    process = run(doctor, tmp_path)
-    assert process.returncode == 1, process.stderr
-    assert "solvers: This clone has no symbolic links" in process.stdout
+    doctor = run(doctor_code, tmp_path)
+    assert doctor.returncode == 1, doctor.stderr
+    assert "solvers: This clone has no symbolic links" in doctor.stdout

@@ -11,7 +11,8 @@ import workbench as wb
 
 ROOT = str(Path(__file__).parents[2])
 SOURCE_FOLDER = f"{ROOT}/workbench/"
-EPSILON = 1.2345  # A value that no other argument has.
+# A value that no other argument has.
+EPSILON = 1.2345
 
 
 class Call(NamedTuple):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pandas as pd
 import pytest
 
 from workbench.families.laplace.frontier import _describe_ends
 from workbench.pipeline.frontier_plots import Series, make_budget_plots
 
+# The label, the colour and the line style of each mechanism.
 SERIES = {"ours": Series("our design", 0), "theirs": Series("their noise", 1, "--")}
 
 
@@ -15,13 +18,19 @@ def make_rows(budgets: dict[float, list[str]]) -> pd.DataFrame:
     """Return two points of every mechanism at every δ. `budgets` has the mechanisms by δ."""
     rows = []
     for delta, names in budgets.items():
-        for name in names:
-            curve = "point" if name == "ours" else "baseline"
-            rows += [
-                (curve, name, "dp", epsilon, delta, 3.0 - epsilon, 0.0) for epsilon in (1.0, 2.0)
-            ]
-    columns = ["curve", "mechanism", "notion", "epsilon", "delta", "objective", "bound"]
-    return pd.DataFrame(rows, columns=columns).assign(status="optimal")
+        for name, epsilon in product(names, (1.0, 2.0)):
+            row = {
+                "curve": "point" if name == "ours" else "baseline",
+                "mechanism": name,
+                "notion": "dp",
+                "epsilon": epsilon,
+                "delta": delta,
+                "objective": 3.0 - epsilon,
+                "bound": 0.0,
+                "status": "optimal",
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def draw_errors(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
@@ -30,10 +39,9 @@ def draw_errors(table: pd.DataFrame) -> list[tuple[str, list[str]]]:
     assert figure is not None
     panels = []
     for axis in figure.axes:
-        labels = axis.get_legend_handles_labels()[1]
-        panels.append(
-            (axis.get_title(), [text for text in labels if not text.startswith("shaded")])
-        )
+        _, labels = axis.get_legend_handles_labels()
+        curve_labels = [label for label in labels if not label.startswith("shaded")]
+        panels.append((axis.get_title(), curve_labels))
     return panels
 
 

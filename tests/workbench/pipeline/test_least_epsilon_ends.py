@@ -1,4 +1,4 @@
-"""Design clamped noise whose sensitivity is the whole range 0..4, at large ε and at the minimal ε."""
+"""Test clamped noise whose sensitivity is the whole range 0..4, at large ε and at the minimal ε."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import workbench as wb
 
-WIDE = wb.IntegerNoise(4, (0, 4))
+WIDE = wb.IntegerNoise(sensitivity=4, clamp=(0, 4))
 
 
 def test_a_large_epsilon_has_a_certified_mechanism_and_no_negative_bound():
@@ -19,9 +19,9 @@ def test_a_large_epsilon_has_a_certified_mechanism_and_no_negative_bound():
 def test_the_minimal_epsilon_reaches_the_loss_limit_and_a_smaller_one_does_not():
     options = {"delta": "0.1", "loss": "squared"}
     optimum = wb.design(WIDE, minimise="epsilon", max_loss="3.36", **options)
-    least_epsilon = optimum.objective
-    assert least_epsilon * (1 - 1e-6) < optimum.bound <= least_epsilon
-    at_least_epsilon = wb.design(WIDE, epsilon=least_epsilon, **options)
-    assert at_least_epsilon.objective == pytest.approx(3.36)
-    below_least_epsilon = wb.design(WIDE, epsilon=least_epsilon - 1e-6, **options)
-    assert below_least_epsilon.bound > 3.36
+    min_epsilon = optimum.objective
+    assert min_epsilon * (1 - 1e-6) < optimum.bound <= min_epsilon
+    design_at_minimum = wb.design(WIDE, epsilon=min_epsilon, **options)
+    assert design_at_minimum.objective == pytest.approx(3.36)
+    design_below_minimum = wb.design(WIDE, epsilon=min_epsilon - 1e-6, **options)
+    assert design_below_minimum.bound > 3.36

@@ -73,7 +73,10 @@ def test_a_status_is_judged_relative_to_the_loss() -> None:
         scale = LossScale(floor=Fraction(0), width=2.0 * unit)
         assert not scale.settles(1.01e-6 * unit, 1e-6 * unit)
         assert scale.settles(1.0000001e-6 * unit, 1e-6 * unit)
-        assert scale.gap(1.01e-6 * unit, 1e-6 * unit) == pytest.approx(0.0099, rel=1e-2)
+        assert scale.gap(1.01e-6 * unit, 1e-6 * unit) == pytest.approx(0.01 / 1.01, rel=1e-2)
+
+
+def test_a_gap_is_relative_to_the_loss_above_the_floor() -> None:
     offset = LossScale(floor=Fraction(10**6), width=2.0)
     assert not offset.settles(10**6 + 0.51, 10**6 + 0.5)
     assert offset.gap(10**6 + 0.5, 10**6 + 0.25) == pytest.approx(0.5)
@@ -85,6 +88,9 @@ def test_a_loss_equal_to_the_loss_without_privacy_has_no_gap_from_rounding() -> 
     assert scale.gap(0.1, math.nextafter(0.1, 0)) == 0
     # The gap is relative to the loss above the floor, which is nearly 0 here.
     assert scale.gap(0.1, 0.1 - 1e-12) > 1
+
+
+def test_a_design_with_the_loss_without_privacy_has_no_gap() -> None:
     question = wb.FiniteQuery("a,b,c", neighbours="consecutive", prior="worst")
     design = wb.design(question, loss=[[0, 1, 0.3], [0.1] * 3, [1, 0, 0.3]], epsilon=12)
     assert design.objective == pytest.approx(0.1)

@@ -1,4 +1,8 @@
-"""Limits of model bounds: never below the exact limit of the requirement."""
+"""Test that the limits of model bounds are never below the exact limits of the requirements.
+
+A requirement of a notion has exact numbers. A model bound has floats, for a program. They are
+rounded so that every private mechanism stays feasible.
+"""
 
 from __future__ import annotations
 

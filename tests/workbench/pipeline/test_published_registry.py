@@ -58,24 +58,27 @@ def test_the_source_of_every_entry_has_a_year():
         assert any(word.strip(";,").isdigit() for word in entry.source.split()), entry.name
 
 
+def make_geometric_noise(request: Any) -> Any:
+    """Return geometric noise at the ε of the request."""
+    epsilon = request.claim.epsilon
+    return wb.design(request.question, epsilon=epsilon, notion="pure", loss="squared").mechanism
+
+
+def install_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that a package has a baseline of the family "noise" and one of "modulo"."""
+    plugins = {
+        "installed": Plugin(Baseline("installed", "noise", make_geometric_noise), "somebody 1.0"),
+        "other": Plugin(Baseline("other", "modulo", make_geometric_noise), "somebody 1.0"),
+    }
+    monkeypatch.setattr("workbench.pipeline.published.load_plugins", lambda group: plugins)
+
+
 def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytest.MonkeyPatch):
-    """Frontiers and `recommend` list all three. Reports only list the entries of the family."""
+    """Frontiers and `recommend` list all three."""
     noise = get_family("noise")
-
-    def geometric(request: Any) -> Any:
-        """Return geometric noise at the ε of the request."""
-        return wb.design(
-            request.question, epsilon=request.claim.epsilon, notion="pure", loss="squared"
-        ).mechanism
-
-    plugin = Plugin(Baseline("installed", "noise", geometric), "somebody 1.0")
-    other_family = Plugin(Baseline("other family", "modulo", geometric), "somebody 1.0")
-    monkeypatch.setattr(
-        "workbench.pipeline.published.load_plugins",
-        lambda group: {"installed": plugin, "other family": other_family},
-    )
+    install_baselines(monkeypatch)
     family_names = [entry.name for entry in noise.published_mechanisms()]
-    entries = list_entries(noise, [Baseline("mine", "noise", geometric)])
+    entries = list_entries(noise, [Baseline("mine", "noise", make_geometric_noise)])
     assert all(type(entry) is Published for entry in entries)
     assert [entry.name for entry in entries] == [*family_names, "installed", "mine"]
     assert [entry.package for entry in entries] == [
@@ -85,6 +88,13 @@ def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytes
     ]
     request = noise.make_request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
     assert {*compute_references(entries, request)} >= {"geometric", "installed", "mine"}
+
+
+def test_reports_only_list_the_entries_of_the_family(monkeypatch: pytest.MonkeyPatch):
+    noise = get_family("noise")
+    install_baselines(monkeypatch)
+    family_names = [entry.name for entry in noise.published_mechanisms()]
+    request = noise.make_request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
     assert {entry.name for entry in published_for(request)} <= {*family_names}
     assert all(entry.serves(request) for entry in published_for(request))
     assert "Laplace" not in {entry.name for entry in published_for(request)}

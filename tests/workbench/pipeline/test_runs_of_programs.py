@@ -21,8 +21,8 @@ MODULO_QUESTION = wb.ModuloNoise(n=8, max_shift=1)
 COUNT = wb.FiniteQuery("0..3", max_shift=1)
 
 
-def assert_composed(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
-    """Assert that the composition is within the budget, and that reports and certificate state it."""
+def assert_composition_is_proven(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
+    """Assert that the runs are within the budget, and that reports and certificate state it."""
     assert bound_composed_delta(design.mechanism, runs, Fraction(epsilon)) <= Fraction(delta)
     assert design.details["composed"] == {
         **design.details["composed"],
@@ -55,7 +55,7 @@ def modulo_design() -> wb.Design:
 
 
 def test_noise_modulo_a_group_beats_the_split_budget(modulo_design: wb.Design):
-    assert_composed(modulo_design, runs=16, epsilon="4", delta="1e-5")
+    assert_composition_is_proven(modulo_design, runs=16, epsilon="4", delta="1e-5")
     split = wb.design(
         MODULO_QUESTION,
         epsilon=Fraction(1, 4),
@@ -78,55 +78,78 @@ def test_dp_accounting_confirms_the_composed_delta(modulo_design: wb.Design):
 
 
 def test_channels_beat_the_split_budget():
-    found = wb.design(COUNT, epsilon=2, delta="1e-2", runs=4)
-    assert_composed(found, runs=4, epsilon="2", delta="1e-2")
+    design = wb.design(COUNT, epsilon=2, delta="1e-2", runs=4)
+    assert_composition_is_proven(design, runs=4, epsilon="2", delta="1e-2")
     split = wb.design(COUNT, epsilon=Fraction(1, 2), delta=Fraction(1, 400))
-    assert found.objective < split.objective
+    assert design.objective < split.objective
 
 
-def test_labels_are_no_worse_than_the_split_budget():
-    """The composition is over the requested neighbours, consecutive labels, and not over all pairs."""
-    labels = wb.Labels.uniform(0, 2)
-    lp = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
-    found = wb.design(labels, epsilon=2, delta="1e-2", runs=4, **lp)
-    assert found.certificate is not None
-    assert bound_composed_delta(
-        found.certificate.mechanism, times=4, epsilon=Fraction(2)
-    ) <= Fraction(1, 100)
-    assert found.details["composed"]["delta"] <= 1e-2
-    assert found.certificate.composed.runs == 4
-    assert (found.status, found.private) == ("found", True)
-    assert "for 4 runs together" in str(found)
-    assert found.to_dict()["exact"]["composed"]["runs"] == 4
-    split = wb.design(labels, epsilon=Fraction(1, 2), delta=Fraction(1, 400), **lp)
-    assert found.bound is None
-    assert found.objective <= split.objective
-    for unsupported in ({"method": "bins"}, {"notion": "metric"}, {"notion": "zcdp", "rho": 1}):
-        with pytest.raises(wb.InvalidRequest, match="must be"):
-            wb.design(labels, runs=4, **{"epsilon": 1, **lp, **unsupported})
+LABELS = wb.Labels.uniform(0, 2)
+LABEL_OPTIONS = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
+
+
+@pytest.fixture(scope="module")
+def labels_design() -> wb.Design:
+    """Return a randomizer of three labels for 4 runs at (2, 0.01)."""
+    return wb.design(LABELS, epsilon=2, delta="1e-2", runs=4, **LABEL_OPTIONS)
+
+
+def test_labels_are_no_worse_than_the_split_budget(labels_design: wb.Design):
+    assert labels_design.bound is None
+    split = wb.design(LABELS, epsilon=Fraction(1, 2), delta=Fraction(1, 400), **LABEL_OPTIONS)
+    assert labels_design.objective <= split.objective
+
+
+def test_the_composition_of_labels_is_over_the_requested_neighbours(labels_design: wb.Design):
+    """The neighbours are consecutive labels, and not all pairs."""
+    assert labels_design.certificate is not None
+    mechanism = labels_design.certificate.mechanism
+    assert bound_composed_delta(mechanism, times=4, epsilon=Fraction(2)) <= Fraction(1, 100)
+    assert labels_design.details["composed"]["delta"] <= 1e-2
+
+
+def test_the_reports_of_labels_state_the_runs(labels_design: wb.Design):
+    assert labels_design.certificate.composed.runs == 4
+    assert (labels_design.status, labels_design.private) == ("found", True)
+    assert "for 4 runs together" in str(labels_design)
+    assert labels_design.to_dict()["exact"]["composed"]["runs"] == 4
+
+
+@pytest.mark.parametrize(
+    "options", [{"method": "bins"}, {"notion": "metric"}, {"notion": "zcdp", "rho": 1}]
+)
+def test_unsupported_requests_of_labels_for_runs_are_errors(options):
+    with pytest.raises(wb.InvalidRequest, match="must be"):
+        wb.design(LABELS, runs=4, **{"epsilon": 1, **LABEL_OPTIONS, **options})
 
 
 @pytest.mark.parametrize("question", [MODULO_QUESTION, COUNT])
 def test_without_delta_the_split_is_optimal(question):
-    found = wb.design(question, epsilon=2, notion="dp", runs=4)
-    once = wb.design(question, epsilon=Fraction(1, 2), notion="dp")
-    assert found.objective == once.objective
-    assert found.bound == once.bound
-    assert found.details["composed"]["delta"] == 0
+    design = wb.design(question, epsilon=2, notion="dp", runs=4)
+    split = wb.design(question, epsilon=Fraction(1, 2), notion="dp")
+    assert design.objective == split.objective
+    assert design.bound == split.bound
+    assert design.details["composed"]["delta"] == 0
 
 
 @pytest.mark.parametrize(
-    "given", [{"notion": "pdp"}, {"notion": "pure", "delta": 0}, {"epsilon": {1: 1}}]
+    "options",
+    [
+        {"epsilon": 2, "delta": "1e-3", "notion": "pdp"},
+        {"epsilon": 2, "delta": 0, "notion": "pure"},
+        {"epsilon": {1: 1}, "delta": "1e-3", "notion": "dp"},
+        {"notion": "zcdp", "rho": 1},
+    ],
 )
-def test_unsupported_requests_for_runs_are_errors(given):
-    options = {"epsilon": 2, "delta": "1e-3", "notion": "dp", "runs": 4}
+def test_unsupported_requests_for_runs_are_errors(options):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
-        wb.design(MODULO_QUESTION, **options | given)
-    with pytest.raises(wb.InvalidRequest, match="runs must be"):
-        wb.design(MODULO_QUESTION, notion="zcdp", rho=1, runs=4)
-    for runs in (0, 1025, 10**9):
-        with pytest.raises(wb.InvalidRequest, match="runs must be an integer in 1"):
-            wb.design(COUNT, epsilon=1, runs=runs)
+        wb.design(MODULO_QUESTION, runs=4, **options)
+
+
+@pytest.mark.parametrize("runs", [0, 1025, 10**9])
+def test_a_number_of_runs_outside_1_to_1024_is_refused(runs: int):
+    with pytest.raises(wb.InvalidRequest, match="runs must be an integer in 1"):
+        wb.design(COUNT, epsilon=1, runs=runs)
 
 
 def test_json_of_the_command_states_runs_and_composition(capsys: pytest.CaptureFixture[str]):
@@ -134,9 +157,9 @@ def test_json_of_the_command_states_runs_and_composition(capsys: pytest.CaptureF
     budget = "--epsilon 2 --delta 1e-3 --runs 4"
     with pytest.raises(SystemExit) as stop:
         main(["design", *question.split(), *budget.split(), "--json"])
-    entries = json.loads(capsys.readouterr().out)
+    design = json.loads(capsys.readouterr().out)
     assert not stop.value.code
-    assert entries["runs"] == 4
-    assert entries["epsilon"] == 2
-    assert entries["exact"]["composed"]["delta"] <= 1e-3
-    assert entries["bound"] is None
+    assert design["runs"] == 4
+    assert design["epsilon"] == 2
+    assert design["exact"]["composed"]["delta"] <= 1e-3
+    assert design["bound"] is None

@@ -33,7 +33,7 @@ TEXTS = {True: "agrees", False: "DISAGREES", None: "not decided, because the sea
     ],
 )
 def test_a_stopped_solve_disagrees_only_if_this_is_proven(objective, kind, bound, agrees):
-    verdict = OracleVerdict.judge(objective, "formula", 1.0, kind, "Proof.")
+    verdict = OracleVerdict.judge(objective, name="formula", value=1.0, kind=kind, proof="Proof.")
     stopped_verdict = verdict.for_stopped_search(bound)
     assert stopped_verdict.agrees is agrees
     assert f", {TEXTS[agrees]}. Proof." in str(stopped_verdict)

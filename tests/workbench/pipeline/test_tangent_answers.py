@@ -1,4 +1,8 @@
-"""Compare programs of tangents with the same bounds stated as cones, and where cones find no point."""
+"""Test programs of tangents against the same bounds stated as cones.
+
+A notion such as Rényi DP bounds a convex function of the masses. A program of tangents replaces it
+by linear rows. Some tests have requests where a solver of cones finds no point.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +41,17 @@ def _solve_by_cones(prior: np.ndarray | None, alpha: float | None, limit: float)
     return float(problem.value)
 
 
-@pytest.mark.parametrize("worst", [False, True])
-def test_tangents_and_cones_find_the_same_optimum(worst: bool):
-    prior = None if worst else np.full(3, 1 / 3)
-    question = wb.FiniteQuery("0..2", max_shift=1, prior="worst" if worst else None)
+@pytest.mark.parametrize(("prior", "weights"), [(None, np.full(3, 1 / 3)), ("worst", None)])
+def test_tangents_and_cones_find_the_same_optimum(prior: str | None, weights: np.ndarray | None):
+    question = wb.FiniteQuery("0..2", max_shift=1, prior=prior)
     renyi = wb.design(question, notion="renyi", alpha=4, epsilon="0.5", loss="squared")
-    assert renyi.objective == pytest.approx(_solve_by_cones(prior, alpha=4.0, limit=0.5), rel=1e-6)
+    assert renyi.objective == pytest.approx(
+        _solve_by_cones(weights, alpha=4.0, limit=0.5), rel=1e-6
+    )
     assert 0 <= renyi.objective - renyi.bound <= 1e-7 * renyi.objective
     zcdp = wb.design(question, notion="zcdp", rho="0.3", loss="squared")
     # zCDP bounds every order, and the relative entropy is one of them (the limit α -> 1).
-    assert zcdp.objective >= _solve_by_cones(prior, alpha=None, limit=0.3) * (1 - 1e-6)
+    assert zcdp.objective >= _solve_by_cones(weights, alpha=None, limit=0.3) * (1 - 1e-6)
     assert 0 <= zcdp.objective - zcdp.bound <= 1e-6 * zcdp.objective
     assert zcdp.private
 
@@ -80,11 +85,12 @@ def test_a_channel_under_gaussian_dp_needs_no_column_beside_its_masses(
     programs = []
     build_solution = TangentProgram.build_solution
 
-    def record(program: TangentProgram) -> Solution:
+    def record_and_build(program: TangentProgram) -> Solution:
+        """Record the linear program, and build its solution as usual."""
         programs.append(program.master)
         return build_solution(program)
 
-    monkeypatch.setattr(TangentProgram, "build_solution", record)
+    monkeypatch.setattr(TangentProgram, "build_solution", record_and_build)
     wb.design(wb.FiniteQuery("0..5", max_shift=1), notion="gdp", mu=1, loss="squared")
     assert [program.width for program in programs] == [36]
     # With a column for each term of a hockey stick, the program had 1,618 rows and a gap of 5e-7.

@@ -16,6 +16,7 @@ from workbench.errors import WorkbenchError
 
 ROOT = Path(__file__).parents[3]
 CHECKER = ROOT / "tools" / "check_certificate.py"
+# The JSON object of a certificate, or of its mechanism.
 Record = dict[str, Any]
 # Three rows of a person count, so the histogram has several partitions.
 PERSON = {"person": "patient", "rows_per_person": 3}
@@ -41,6 +42,7 @@ def count_more_cells(mechanism: Record) -> None:
     mechanism["steps"] += 1
 
 
+# A statistic, its options, and a function that changes its certificate.
 CASES = [
     ("count", PERSON, count_larger_shift),
     ("sum", PERSON | {"column": "age", "range": "18..95"}, count_more_cells),

@@ -1,4 +1,7 @@
-"""Test plans: several statistics under one budget, with one booking."""
+"""Test plans: several statistics under one budget, with one booking.
+
+A plan splits its ε by weights, or so that all statistics have the same relative error.
+"""
 
 from __future__ import annotations
 

@@ -17,29 +17,30 @@ from workbench.publishing.two_ends import POWERS, find_two_ends_noise
 from workbench.questions.unbounded_noise import IntegerNoise
 
 BUDGETS = [("1", "1e-3"), ("0.5", "0.01"), ("2", "0.1"), ("5", "1e-6")]
-WINDOW = 30  # Noise values on each side of the linear program.
+# Noise values on each side of 0 in the linear program.
+WINDOW = 30
 
 
 def solve_window(epsilon: float, delta: float, power: int) -> float:
     """Solve the linear program over all noise on a window, without symmetry, by SciPy."""
     values = np.arange(-WINDOW, WINDOW + 1)
     count = values.size
-    # The variables are f and one excess for each shift and each pair of neighbouring values. The
-    # value beyond each end has no mass.
+    # The variables are the masses f(j) and, for each shift, an excess x(j) >= 0 with the rows
+    # f(j) - e^ε f(j + shift) <= x(j) and Σ x(j) <= δ. The value beyond each end has no mass.
     rows = []
-    for shift in (1, -1):
+    limits = []
+    for shift, excess_start in ((1, count), (-1, 2 * count)):
         for j in range(count):
             row = np.zeros(3 * count)
             row[j] = 1
             if 0 <= j + shift < count:
                 row[j + shift] = -math.exp(epsilon)
-            row[count + (0 if shift == 1 else count) + j] = -1
+            row[excess_start + j] = -1
             rows.append(row)
-    limits = [0.0] * len(rows)
-    for start in (count, 2 * count):
-        row = np.zeros(3 * count)
-        row[start : start + count] = 1
-        rows.append(row)
+            limits.append(0.0)
+        sum_row = np.zeros(3 * count)
+        sum_row[excess_start : excess_start + count] = 1
+        rows.append(sum_row)
         limits.append(delta)
     costs = np.concatenate([np.abs(values) ** power, np.zeros(2 * count)])
     total = np.concatenate([np.ones(count), np.zeros(2 * count)])
@@ -53,16 +54,16 @@ def solve_window(epsilon: float, delta: float, power: int) -> float:
 def test_the_closed_form_is_the_optimum_of_a_linear_program(epsilon, delta, loss) -> None:
     noise = find_two_ends_noise(Fraction(epsilon), Fraction(delta), loss)
     optimum = solve_window(float(epsilon), float(delta), POWERS[loss])
-    found = AdditiveIntegerNoise(IntegerNoise(1), noise.law).loss(loss)
-    assert float(found) == pytest.approx(optimum, rel=1e-6)
+    exact_loss = AdditiveIntegerNoise(IntegerNoise(1), noise.law).loss(loss)
+    assert float(exact_loss) == pytest.approx(optimum, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize(("epsilon", "delta"), [*BUDGETS, ("0.05", "1e-6"), ("20", "0.3")])
 def test_loss_and_lower_bound_agree_to_twelve_digits(epsilon, delta, loss) -> None:
     noise = find_two_ends_noise(Fraction(epsilon), Fraction(delta), loss)
-    found = AdditiveIntegerNoise(IntegerNoise(1), noise.law).loss(loss)
-    assert noise.bound <= found <= noise.bound * (1 + Fraction(1, 10**12))
+    exact_loss = AdditiveIntegerNoise(IntegerNoise(1), noise.law).loss(loss)
+    assert noise.bound <= exact_loss <= noise.bound * (1 + Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [*BUDGETS, ("0.05", "1e-6"), ("20", "0.3")])
