@@ -91,6 +91,8 @@ class BlockLimits:
         good_residual: residual of multipliers, in units of the largest loss, that ends refinement.
         max_refinements: number of refinements after which refinement ends in any case.
         usable_residual: residual that ends refinement after `min_refinements`.
+        max_residual_share: refinement goes on while the residual falls below this share of the last
+            one.
         max_residual: directions with a larger residual are not used.
         min_step: the method stops when a step would be shorter.
         max_stale_steps: the method stops after more than this many steps without a better bound.
@@ -113,12 +115,14 @@ class BlockLimits:
     good_residual: float = 1e-15
     max_refinements: int = 15
     usable_residual: float = 1e-12
+    max_residual_share: float = 0.5
     max_residual: float = 1e-7
     min_step: float = 1e-7
     max_stale_steps: int = 8
 
 
 _LIMITS = BlockLimits()
+_MIN_START_COST = 1e-3  # The start assumes costs of at least this size, so that w z is positive.
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,10 +225,10 @@ class BlockInteriorPoint:
         costs.
         """
         costs = self._setup.costs
-        total_effect = self._setup.build_columns().start()[1]
+        _, total_effect, _ = self._setup.build_columns().start()
         # The costs of the worst case are weighted by about 1/k.
         label_count = costs.shape[0] if self._setup.has_worst_case else 1
-        start_product = max(float(costs.sum()) / label_count, 1e-3) / total_effect
+        start_product = max(float(costs.sum()) / label_count, _MIN_START_COST) / total_effect
         self._setup = replace(self._setup, start_product=start_product)
         self._columns = self._setup.build_columns()
         start_sums, _, row_count = self._columns.start()
@@ -425,7 +429,8 @@ class BlockInteriorPoint:
             is_good = residual <= good_residual
             is_usable = has_min_turns and residual <= _LIMITS.usable_residual
             is_last = turn == _LIMITS.max_refinements
-            if is_good or is_usable or is_last or not residual < 0.5 * last_residual:
+            has_fallen = residual < _LIMITS.max_residual_share * last_residual
+            if is_good or is_usable or is_last or not has_fallen:
                 break
             last_residual = residual
             sums = self._columns.solve_residual()

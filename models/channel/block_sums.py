@@ -33,6 +33,9 @@ _DIAGONAL_SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))
 _REFINEMENT_STEPS = 3  # A solution of the Schur complement is refined this many times.
 # At the start a sum with a limit of at most 0 has at least this slack, to be inside the domain.
 _MIN_START_SLACK = 0.01
+_START_LOSS_RATIO = 1.5  # ω starts at this multiple of the largest loss.
+# At the start a slack is at least this share of the limit of its sum.
+_START_SLACK_SHARE = 0.5
 # A matrix is factored as a band matrix if it has more than this many times its bandwidth in rows.
 _MIN_BAND_RATIO = 4
 
@@ -136,9 +139,12 @@ class OutputSums:
         self._band = band if is_narrow else None
         sums = start_sums[inequalities]
         # ω starts above all losses, so that every slack is positive.
-        self.largest_loss = 1.5 * float(sums[is_loss].max()) if self.has_losses else 0.0
+        self.largest_loss = 0.0
+        if self.has_losses:
+            self.largest_loss = _START_LOSS_RATIO * float(sums[is_loss].max())
         upper = limit[inequalities] + self.largest_loss * is_loss
-        min_slack = np.where(upper > 0, 0.5 * upper, _MIN_START_SLACK - 0.5 * upper)
+        share = _START_SLACK_SHARE * upper
+        min_slack = np.where(upper > 0, share, _MIN_START_SLACK - share)
         self.slack = np.maximum(upper - sums, min_slack)
         loss_weight = -1 / max(1, int(is_loss.sum()))
         self.q[inequalities] = np.where(is_loss, loss_weight, -start_product / self.slack)

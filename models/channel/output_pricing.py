@@ -113,7 +113,8 @@ class _ColumnCosts:
         """Compute h_o(x) - τ Σ_y ln x_y, shape (m,)."""
         with np.errstate(over="ignore", invalid="ignore"):
             # h is homogeneous of degree 1, so it is its gradient times x (Euler).
-            reduced_costs = (self.slopes(x)[0] * x).sum(axis=0)
+            gradient, _ = self.slopes(x)
+            reduced_costs = (gradient * x).sum(axis=0)
             return np.asarray(reduced_costs - tau * np.log(x).sum(axis=0))
 
 

@@ -57,7 +57,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -94,6 +94,19 @@ def consecutive_pairs(k: int) -> Pairs:
         k: number of answers.
     """
     return tuple((i, i + 1) for i in range(k - 1))
+
+
+class _StatedData(NamedTuple):
+    """The numbers of a channel model that a solver gets.
+
+    Attributes:
+        losses: the losses, weighted by the prior if there is one, shape (k, m).
+        upper: upper bounds of M: the number 1, or a table with 0 for masses that must be 0, shape
+            (k, m).
+    """
+
+    losses: Vector
+    upper: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +177,7 @@ class ChannelModel:
                 (`workbench.models.statement`).
         """
         k, m = self.loss.shape
-        M = cp.Variable((k, m), name="M", bounds=[0, self._stated_data[1]])
+        M = cp.Variable((k, m), name="M", bounds=[0, self._stated_data.upper])
         epsilon_count = max(self.groups, default=0) + 1
         exp_epsilon = cp.Parameter(epsilon_count, name="exp_epsilon", nonneg=True)
         rows = [cp.sum(M, axis=1) == 1]
@@ -181,25 +194,24 @@ class ChannelModel:
             rows += self._graph_rows(cp, M, exp_epsilon, delta)
         rows += self.extra_rows(M)
         axis = 1 if self.prior is None else None
-        loss = cp.sum(cp.multiply(self._stated_data[0], M), axis=axis)
+        loss = cp.sum(cp.multiply(self._stated_data.losses, M), axis=axis)
         if self.minimise == "delta":
             max_loss = cp.Parameter(name="max_loss")
             rows.append((loss <= max_loss).set_label("losses"))
             return cp.Problem(cp.Minimize(delta), rows)
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
-        largest_loss = float(self._stated_data[0].max(initial=0.0))
+        largest_loss = float(self._stated_data.losses.max(initial=0.0))
         worst_loss = cp.Variable(name="worst", bounds=[0, largest_loss])
         rows.append((loss <= worst_loss).set_label("losses"))
         return cp.Problem(cp.Minimize(worst_loss), rows)
 
     @cached_property
-    def _stated_data(self) -> tuple[Vector, Any]:
-        """Return the losses that a solver gets, shape (k, m), and the upper bounds of M.
+    def _stated_data(self) -> _StatedData:
+        """Return the losses and the upper bounds that a solver gets.
 
-        The losses are weighted by the prior, if there is one. Losses in rows are 0 if they are so
-        small that a solver would drop them; repair and bound use the original losses. The upper
-        bounds are the number 1, or a table with 0 for masses that must be 0, shape (k, m).
+        Losses in rows are 0 if they are so small that a solver would drop them; repair and bound
+        use the original losses.
         """
         is_allowed = np.isfinite(self.loss)
         losses = np.where(is_allowed, self.loss, 0.0)
@@ -211,7 +223,7 @@ class ChannelModel:
         losses = np.minimum(losses, _MAX_STATED_LOSS)
         if self.prior is None or self.minimise == "delta":
             losses = np.where(np.abs(losses) < _MIN_ROW_LOSS, 0.0, losses)
-        return losses, 1 if is_allowed.all() else is_allowed.astype(float)
+        return _StatedData(losses, 1 if is_allowed.all() else is_allowed.astype(float))
 
     @property
     def has_changed_losses(self) -> bool:
@@ -219,7 +231,7 @@ class ChannelModel:
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
         if self.prior is not None:
             losses = losses * self.prior[:, None]
-        return not np.array_equal(self._stated_data[0], losses)
+        return not np.array_equal(self._stated_data.losses, losses)
 
     def _ordered_pairs(self) -> Iterator[tuple[int, Positions, Positions]]:
         """Yield (group, first labels, second labels) for the pairs of every budget.

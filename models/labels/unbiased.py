@@ -115,7 +115,8 @@ class Proof:
         v = [x * unit**2 for x in map(Fraction, self.v)]
         u = [x * unit for x in map(Fraction, self.u)]
         quadratics = Quadratics.from_multipliers(labels, prior, v, u)
-        return replace(self, bound=lower_until_feasible(quadratics, round_odds_up(q))[0])
+        bound, _ = lower_until_feasible(quadratics, round_odds_up(q))
+        return replace(self, bound=bound)
 
 
 @dataclass(frozen=True)

@@ -126,11 +126,14 @@ def find_unbiased_optimum(
     """
     middle = (labels[0] + labels[-1]) / 2
     width = labels[-1] - labels[0]
-    levels = [((labels - middle) / width, prior)]
-    while levels[-1][0].size > _MAX_COARSEST_LABELS:
-        levels.append(_merge_groups(*levels[-1]))
-    sets = Intervals.all_intervals(levels[-1][0].size)
-    unit = randomized_response_loss(*levels[-1], search.q)
+    coarsest_labels = (labels - middle) / width
+    coarsest_prior = prior
+    levels = [(coarsest_labels, coarsest_prior)]
+    while coarsest_labels.size > _MAX_COARSEST_LABELS:
+        coarsest_labels, coarsest_prior = _merge_groups(coarsest_labels, coarsest_prior)
+        levels.append((coarsest_labels, coarsest_prior))
+    sets = Intervals.all_intervals(coarsest_labels.size)
+    unit = randomized_response_loss(coarsest_labels, coarsest_prior, search.q)
     # The levels are solved from the coarsest to the finest but one.
     for (y, p), (finer_y, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse_optimum, _ = search.solve(y, p, sets, unit)

@@ -264,7 +264,8 @@ class Relaxation:
         """
         parameters = self.program.parameters
         pair_count = self.y.size
-        free_room = noise.delta_span[1] if noise.delta is None else noise.delta
+        _, max_delta = noise.delta_span
+        free_room = max_delta if noise.delta is None else noise.delta
         values = {
             "room": np.where(is_kept, 0.0, np.full(pair_count, free_room)),
             "least": np.where(is_broken, 0.0, np.full(pair_count, -1.0)),

@@ -67,6 +67,7 @@ _MIN_HEAVY_RATIO = 2.0
 _MAX_FAILED_NODES = 50  # The search stops after this many nodes that the solver cannot manage.
 _CLOSING_GAP_SHARE = 0.9  # A node ends when its gap is below this share of the allowed gap.
 _MIN_GAIN = 1e-12  # Estimated gains and parts of a pair count at least this.
+_TIGHT_DUAL_TOLERANCE = 1e-9  # Dual values are this near to feasible, so that bounds are tight.
 
 # These terminations stop a search with the bound reached so far.
 LIMIT_TERMINATIONS = frozenset(
@@ -91,9 +92,13 @@ def with_tight_tolerances(options: Options, solver: Backend) -> Options:
         options: options of the user.
         solver: the backend.
     """
-    tight_options: dict[str, Any] = {"presolve": False, "dual_feasibility_tolerance": 1e-9}
+    tight_options: dict[str, Any] = {
+        "presolve": False,
+        "dual_feasibility_tolerance": _TIGHT_DUAL_TOLERANCE,
+    }
 
     def can_set(name: str) -> bool:
+        """Check whether the solver has an option that the user left open."""
         return name in solver.supported_options and getattr(options, name) is None
 
     changes = {name: value for name, value in tight_options.items() if can_set(name)}
@@ -168,7 +173,8 @@ def _branching_scores(
     the paid and the unpaid part of f(η), and `pairs` the numbers of the candidates. The result has
     the shape (candidates,).
     """
-    product = parts[0] + parts[1]
+    paid_masses, unpaid_masses = parts
+    product = paid_masses + unpaid_masses
     for side, part in enumerate(parts):
         pair_counts = counts[side, pairs]
         mean_rate = gains[side].sum() / max(1.0, counts[side].sum())
@@ -215,7 +221,7 @@ class PatternSearch:
     can_stop_early: bool = True
 
     def __post_init__(self) -> None:
-        self.element_count = self.relaxation.program.parameters.get("most", (0,))[0]
+        (self.element_count,) = self.relaxation.program.parameters.get("most", (0,))
         self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, x=None, bound=np.inf)
         self.ended_bound = np.inf
         self.failed_nodes = 0
@@ -279,8 +285,8 @@ class PatternSearch:
         chosen_index = int(np.argmax(_branching_scores(self.gains, self.counts, parts, choices)))
         pair = choices[chosen_index]
         children = []
-        sides, is_single_pair = self.split_node(node, pair)
-        for side, (pattern, is_light) in enumerate(sides):
+        child_patterns, is_single_pair = self.split_node(node, pair)
+        for side, (pattern, is_light) in enumerate(child_patterns):
             child = self.solve_node(pattern, is_light, node)
             if child is None:
                 continue
@@ -325,19 +331,19 @@ class PatternSearch:
         """
         element = self.relaxation.source[pair]
         delta = self.noise.delta
-        kept = node.pattern.copy()
+        kept_pattern = node.pattern.copy()
         is_heavy = delta is not None and node.x[element] > _MIN_HEAVY_RATIO * delta
         if is_heavy and not node.is_light[element]:
             is_free = (self.relaxation.source == element) & (node.pattern == FREE)
             if np.count_nonzero(is_free) > 1:
-                kept[is_free] = KEPT
+                kept_pattern[is_free] = KEPT
                 is_light = node.is_light.copy()
                 is_light[element] = True
-                return [(kept, node.is_light), (node.pattern, is_light)], False
-        broken = node.pattern.copy()
-        kept[pair] = KEPT
-        broken[pair] = BROKEN
-        return [(kept, node.is_light), (broken, node.is_light)], True
+                return [(kept_pattern, node.is_light), (node.pattern, is_light)], False
+        broken_pattern = node.pattern.copy()
+        kept_pattern[pair] = KEPT
+        broken_pattern[pair] = BROKEN
+        return [(kept_pattern, node.is_light), (broken_pattern, node.is_light)], True
 
     def solve_node(
         self,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from workbench.models.oracles.line_noise import POWERS
 
@@ -54,10 +54,10 @@ class LineLoss:
     @property
     def is_rising(self) -> bool:
         """Check that the table does not fall as |η| grows."""
-        m = len(self.table) // 2
-        right = self.table[m:]
-        left = self.table[m::-1]
-        return all(a <= b for side in (right, left) for a, b in pairwise(side))
+        right = self.table[self.span :]
+        left = self.table[self.span :: -1]
+        steps = chain(pairwise(right), pairwise(left))
+        return all(nearer <= farther for nearer, farther in steps)
 
     @classmethod
     def from_name(cls, name: str) -> LineLoss:
@@ -124,6 +124,7 @@ class LineLoss:
             loss_of_step = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
 
             def loss(q: int, o: int) -> Fraction:
+                """Return the loss of publishing o for q, from the table of differences."""
                 return loss_of_step[o - q]
 
         weights = [Fraction(1)] * answers if prior is None else [*prior]
@@ -153,7 +154,8 @@ class LineLoss:
     @property
     def is_even(self) -> bool:
         """Check that c(-η) = c(η)."""
-        return self.table == self.table[::-1] and self.slopes[0] == self.slopes[1]
+        right_slope, left_slope = self.slopes
+        return self.table == self.table[::-1] and right_slope == left_slope
 
     @property
     def span(self) -> int:
@@ -171,7 +173,8 @@ class LineLoss:
         distance_beyond = abs(eta) - self.span
         table_value = self.table[min(self.span, max(-self.span, eta)) + self.span]
         if distance_beyond > 0:
-            return table_value + distance_beyond * self.slopes[eta < 0]
+            right_slope, left_slope = self.slopes
+            return table_value + distance_beyond * (left_slope if eta < 0 else right_slope)
         return table_value
 
     def values_between(self, low: int, high: int) -> dict[int, Fraction]:
@@ -204,8 +207,9 @@ class LineLoss:
         # The sum over k >= 1 bounds its mean. A power has slopes 0: only its value at last + 1
         # counts.
         mean_distance = reach * ratio / (1 - ratio)
-        right = self.value_at(last + 1) + self.slopes[0] * mean_distance
-        left = self.value_at(-last - 1) + self.slopes[1] * mean_distance
+        right_slope, left_slope = self.slopes
+        right = self.value_at(last + 1) + right_slope * mean_distance
+        left = self.value_at(-last - 1) + left_slope * mean_distance
         return right, left
 
 

@@ -70,6 +70,8 @@ _MASS_SCALE = 2.0**20  # Masses are solved in these units, so that tolerances ar
 _MULTIPLIER_BITS = 80  # Multipliers are rounded down to this many binary digits.
 _MULTIPLIER_UNIT = 1 << _MULTIPLIER_BITS  # A multiplier of 1 is this integer.
 _DOUBLE_BITS = 53  # A double has this many significant binary digits.
+# A point counts as feasible at this relative excess over a limit, unless the caller gives another.
+_DEFAULT_PRECISION = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +287,7 @@ class LineProgram:
         nearby_columns: Vector | None = None,
         *,
         find_broken_bounds: FindBrokenBounds | None = None,
-        precision: float = 1e-9,
+        precision: float = _DEFAULT_PRECISION,
         deadline: Deadline | None = None,
         solver: str = "highs",
     ) -> LineAnswer:
@@ -400,7 +402,9 @@ def prove_lower_bound(
     limit_cost = Fraction(0)
     exponents = [0]
     for part in parts:
-        exponents += [np.frexp(side)[1].min(initial=0) for side in (part.a, part.b)]
+        for side in (part.a, part.b):
+            _, side_exponents = np.frexp(side)
+            exponents.append(side_exponents.min(initial=0))
     # Coefficients of tangents are doubles: with this many binary digits they are exact.
     coefficient_bits = _DOUBLE_BITS - int(min(exponents))
     entry_amounts = to_object_array([0] * entries.shape[0])

@@ -71,6 +71,7 @@ class RepeatedNoiseLimits:
         unspent_delta: share of δ that the steep end leaves unspent, at a negligible loss.
         first_trust: relative size of the first trust region.
         min_gain: rounds with a smaller relative gain shrink the trust region.
+        trust_divisor: a trust region is divided by this when it shrinks.
     """
 
     tail_exponent: float = 45.0
@@ -85,6 +86,7 @@ class RepeatedNoiseLimits:
     unspent_delta: float = 2e-3
     first_trust: float = 0.3
     min_gain: float = 1e-5
+    trust_divisor: float = 4.0
 
 
 _LIMITS = RepeatedNoiseLimits()
@@ -241,7 +243,7 @@ class ComposedDelta:
         rises = composed_pair.slopes * (high - low)
         weights = np.concatenate([masses[:1], 2 * masses[1:]])
         means = np.concatenate([values[:1], (values[1:size] + values[size:]) / 2])
-        mass_gradient = _mean_and_gradient(weights, means, privacy_losses.size)[1]
+        _, mass_gradient = _mean_and_gradient(weights, means, privacy_losses.size)
         loss_gradient = masses * rises[:size]
         loss_gradient[:-1] -= masses[1:] * rises[size:]
         return composed_pair.delta, mass_gradient + _add_up_tail(loss_gradient, privacy_losses.size)
@@ -290,6 +292,7 @@ def find_largest_factor(
 
     @cache  # The search evaluates its ends repeatedly.
     def log_excess(factor: float) -> float:
+        """Return ln δ_T - ln δ at a factor, which is at most 0 where the noise is private."""
         return math.log(max(composed_delta(factor), _MIN_DELTA)) - math.log(delta)
 
     low = high = start
@@ -365,7 +368,8 @@ def optimise_losses(
 
     def mean_loss(privacy_losses: Vector) -> float:
         """Return the expected loss of noise with these privacy losses."""
-        return expected_loss(privacy_losses, loss)[0]
+        value, _ = expected_loss(privacy_losses, loss)
+        return value
 
     max_sum = epsilon + _LIMITS.loss_margin
     search_points = _LIMITS.search_grid_points
@@ -390,7 +394,7 @@ def optimise_losses(
             best = candidate
             best_loss = candidate_loss
         if gain < _LIMITS.min_gain:
-            trust /= 4
+            trust /= _LIMITS.trust_divisor
         if trust < _LIMITS.min_trust:
             break
     reach = min(max_sum, _LIMITS.stretch * runs * float(best.max()))

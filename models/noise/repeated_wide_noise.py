@@ -78,7 +78,8 @@ class RepeatedWideNoise:
 
     def _shape_at(self, distance: int) -> float:
         """Return L at one distance."""
-        return float(self.shape(np.array([float(distance)]))[0])
+        (value,) = self.shape(np.array([float(distance)]))
+        return float(value)
 
     def exponents(self, steepness: float) -> Vector:
         """Compute s L(k) for k = 0..K, where K is a multiple of D and mass beyond is negligible.

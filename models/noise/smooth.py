@@ -26,6 +26,7 @@ from workbench.models.noise.program import LineAnswer, LineProgram, prove_lower_
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
+_DEFAULT_GAP = 1e-8  # The method ends at this relative gap, unless the caller gives another.
 _MAX_MASS_ERROR = 1e-9  # Points whose total mass differs from 1 by more than this are not used.
 
 
@@ -34,7 +35,7 @@ def solve_smooth_line(
     inner_columns: Vector,
     level_range: LevelRange | None,
     deadline: Deadline | None = None,
-    gap: float = 1e-8,
+    gap: float = _DEFAULT_GAP,
 ) -> LineAnswer | None:
     """Solve a program under smooth bounds and prove a lower bound.
 

@@ -108,7 +108,8 @@ def _sum_accurately(terms: Vector) -> float:
         return math.fsum(terms)
     from workbench.models.oracles.monge import prefix_pairs
 
-    return float(prefix_pairs(terms)[0][-1])
+    high_sums, _ = prefix_pairs(terms)
+    return float(high_sums[-1])
 
 
 def _normalise(labels: ArrayLike, prior: ArrayLike | None) -> Pair:

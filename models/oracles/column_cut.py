@@ -78,6 +78,7 @@ MAX_MULTISETS = 2_000_000
 # For a larger μ̄ only the truncations and the lists of `grouped_cuts` are compared, and the search
 # gives no chain bound.
 MAX_SEARCHED_MU_BAR = 128
+_MASS_ROUNDING = 1e-15  # A bound that exceeds the mass by at most this share has been reached.
 
 
 class ColumnCut(NamedTuple):
@@ -359,7 +360,7 @@ def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     with suppress(OutsideDomain):
         for visited, split in enumerate(_iterate_splits(grid, delta)):
             unvisited_bound = split.bound
-            if unvisited_bound <= mass * (1.0 + 1e-15) or visited == MAX_SPLITS:
+            if unvisited_bound <= mass * (1.0 + _MASS_ROUNDING) or visited == MAX_SPLITS:
                 break
             cuts = evaluate_cuts(grid, _split_vectors(grid, split))
             has_cut = np.any(cuts.vectors <= grid.heights, axis=1)

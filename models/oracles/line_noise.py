@@ -49,7 +49,7 @@ def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fracti
     s0 = b / (1 - b)
     s1 = b * b / (1 - b) ** 2
     s2 = b * b * (1 + b) / (1 - b) ** 3
-    optimum: tuple[Fraction, int] | None = None
+    candidates = []
     for r in range(1, d + 1):
         # Sums of x and x² over 0..r-1, and over r..r+d-1, where |η| = x + j d has mass a b^(j+1).
         linear_sum = d * r + d * (d - 1) // 2
@@ -60,10 +60,8 @@ def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fracti
             tail = square_sum * s0 + 2 * d * linear_sum * s1 + d**3 * s2
             moment = _sum_squares(r) + tail
         value = 2 * moment * (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
-        if optimum is None or value < optimum[0]:
-            optimum = value, r
-    assert optimum is not None
-    return optimum
+        candidates.append((value, r))
+    return min(candidates)
 
 
 def _sum_squares(n: int) -> int:

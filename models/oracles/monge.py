@@ -221,7 +221,8 @@ def _least_partition(problem: Problem, penalty: float) -> tuple[float, Any, int]
     The deque candidates[head..tail] holds first labels; candidates[j] is the best one for the
     positions from range_starts[j] on, up to range_starts[j + 1].
     """
-    k = problem[1].shape[0] - 1
+    _, table, _, _ = problem
+    k = table.shape[0] - 1
     min_sums = np.zeros(k + 1)  # min_sums[i] is f(i) of the module header.
     last_starts = np.zeros(k + 1, dtype=np.int64)
     candidates = np.zeros(k + 1, dtype=np.int64)

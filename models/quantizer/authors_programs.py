@@ -85,7 +85,7 @@ def build_symmetric_program(
     program.c[q2[0]] = -2 * b2 * (b2 - b1)
 
     def replace_factors(piece: int, x: float, bound: float = 1.0) -> list[Entries]:
-        # p(x, i) for every bin i of the piece, with q_2 replaced by a bound in products.
+        """Return p(x, i) for every bin i of the piece, with q_2 replaced by a bound in products."""
         return shape.replaced_probabilities(piece, x, {("l", 2): np.full(2, bound)})
 
     # Linear expressions for probabilities of the outer bin 1 and of the inner bin 2. The larger

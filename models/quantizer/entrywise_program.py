@@ -83,8 +83,10 @@ class EntrywiseProgram:
             greater: right side, as its columns and their coefficients.
             factor: number that multiplies the right side.
         """
-        columns = np.concatenate([lesser[0], greater[0]])
-        values = np.concatenate([lesser[1], -factor * np.asarray(greater[1])])
+        lesser_columns, lesser_values = lesser
+        greater_columns, greater_values = greater
+        columns = np.concatenate([lesser_columns, greater_columns])
+        values = np.concatenate([lesser_values, -factor * np.asarray(greater_values)])
         self.add_row(columns, values)
 
     def add_comparisons(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:

@@ -59,6 +59,7 @@ from workbench.solvers.program import Program
 LAW_SCALE = 2.0**20
 _MIN_COEFFICIENT = 1e-9  # Solvers drop smaller coefficients, so smaller bins count as 0.
 _MAX_EXACT_EPSILON = 700  # For a larger ε the odds are computed in floats.
+_ODDS_DIGITS = 60  # e^ε is computed with this many decimal digits, before it is rounded.
 
 
 def smallest_epsilon(
@@ -101,7 +102,7 @@ def compute_odds(epsilon: float) -> float:
     """
     if epsilon > _MAX_EXACT_EPSILON:
         return float(np.expm1(epsilon))
-    with localcontext(prec=60):
+    with localcontext(prec=_ODDS_DIGITS):
         return float(Decimal(epsilon).exp() - 1)
 
 
