@@ -73,6 +73,7 @@ FORMATS = ("csv", "tex", *PICTURE_FORMATS, *WIDTH_INCHES)
 
 SIGNIFICANT_DIGITS = 9  # Numbers that are exact except for rounding are written with these digits.
 _ROUNDING_NOISE = 1e-11  # Smaller numbers are differences between machines and are written as 0.
+_DIFFERENCE_DIGITS = 4  # Differences from printed numbers are written with these digits.
 _AGREEMENT_SLACK = 1e-9  # Tolerances are widened by this share, because they are floats.
 
 
@@ -168,7 +169,7 @@ class Comparison:
             del record["apart"]
         return record | {
             "ours": self.written_value,
-            "difference": round_to_digits(self.written_value - self.printed, 4),
+            "difference": round_to_digits(self.written_value - self.printed, _DIFFERENCE_DIGITS),
             "tolerance": float(f"{self.tolerance:.6g}"),
             "verdict": self.verdict,
             "surprising": self.surprising,
@@ -351,19 +352,19 @@ def _remove_printed_marks(figure: Values) -> Record:
     The limits are chosen for the default parameters. A lower end alone (ylim = 0) is kept, and so
     are limits that are expressions.
     """
-    kept: Record = {}
+    unmarked_figure: Record = {}
     for key, value in figure.items():
         if key == "panels":
-            kept[key] = [_remove_printed_marks(panel) for panel in value]
+            unmarked_figure[key] = [_remove_printed_marks(panel) for panel in value]
         elif key == "series":
-            kept[key] = [series for series in value if not series.get("printed")]
+            unmarked_figure[key] = [series for series in value if not series.get("printed")]
         elif key == "set":
-            kept[key] = {
+            unmarked_figure[key] = {
                 name: limits for name, limits in value.items() if not _is_fixed_limit(name, limits)
             }
         else:
-            kept[key] = value
-    return kept
+            unmarked_figure[key] = value
+    return unmarked_figure
 
 
 def _is_fixed_limit(name: str, limits: Any) -> bool:
@@ -764,7 +765,7 @@ def _list_full_values(parts: Sequence[Values]) -> Record:
         for key, value in part.get("full_arguments", {}).items():
             text = str(part.get("arguments", {}).get(key))
             if text.startswith("$"):
-                full_values[text[1:]] = value
+                full_values[text.removeprefix("$")] = value
     return full_values
 
 

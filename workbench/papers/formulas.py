@@ -123,7 +123,7 @@ def _compare_theorem2(question: ModuloNoise, cycle: int, epsilon: float) -> Row:
     """
     printed_formula = rational_forms.theorem2(cycle)
     solved_formula = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
-    ends = [piece.delta[1] for piece in solved_formula.pieces]
+    ends = [end for _, end in (piece.delta for piece in solved_formula.pieces)]
     outcomes = (
         _compare_values(
             _list_piece_values(solved_formula), [value for _, value in printed_formula]
@@ -369,6 +369,7 @@ def _make_map(full: bool) -> Artifact:
     table = solved_formula.to_frame()
 
     def draw(_: pd.DataFrame) -> Any:
+        """Draw the plane of the formula; the table is not used."""
         return solved_formula.plot(title=declaration["plot_title"])
 
     return make_artifact("formulas", "map", table, draw=draw, count=len(solved_formula.pieces))

@@ -144,27 +144,27 @@ def list_parameters(declaration: Values, artifact: str) -> dict[str, Parameter]:
     return parameters
 
 
-def read_parameters(parameters: Mapping[str, Parameter], given: Values, owner: str) -> Record:
-    """Read given values and return those that differ from the defaults.
+def read_parameters(parameters: Mapping[str, Parameter], values: Values, owner: str) -> Record:
+    """Read the values of a reader and return those that differ from the defaults.
 
     Args:
         parameters: The parameters of an artifact by name.
-        given: The given values by name.
+        values: The values of the reader by name.
         owner: The artifact, for the error message: "modulo-noise fig10".
 
     Raises:
         InvalidRequest: A name is unknown, or a value is wrong. The message lists the parameters.
     """
-    if given and not parameters:
-        must("set", f"left out for {owner}, which has no parameters", ", ".join(given))
-    known = "; ".join(f"{name} ({item.type})" for name, item in parameters.items())
+    if values and not parameters:
+        must("set", f"left out for {owner}, which has no parameters", ", ".join(values))
+    choices = "; ".join(f"{name} ({parameter.type})" for name, parameter in parameters.items())
     changes = {}
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in parameters:
             names = suggest_names(name, parameters)
-            hint = f" Did you mean {names[0]}?" if names else ""
+            hint = f" Did you mean {names[0]}?" if names else ""  # The most similar name is first.
             raise InvalidRequest(
-                f"set must name parameters of {owner}: {known}. Got {name!r}.{hint}"
+                f"set must name parameters of {owner}: {choices}. Got {name!r}.{hint}"
             )
         number = parameters[name].read(value)
         if number != parameters[name].default:
@@ -180,7 +180,7 @@ def fill_parameters(entry: Any, values: Values) -> Any:
         values: The values of the parameters by name.
     """
     if isinstance(entry, str) and entry.startswith("$"):
-        return values[entry[1:]]
+        return values[entry.removeprefix("$")]
     if isinstance(entry, Mapping):
         return {key: fill_parameters(value, values) for key, value in entry.items()}
     if isinstance(entry, list):

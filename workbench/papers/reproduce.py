@@ -40,6 +40,7 @@ SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])
 
 
 RESULTS_FOLDER = Path("results")  # The folder of the results with the papers' parameters.
+_MAX_JOBS = 1024  # A larger number of processes is refused.
 _MIN_DPI = 20  # A PNG file with fewer dots per inch is refused, because its text is unreadable.
 _MAX_DPI = 2400  # A PNG file with more dots per inch is refused, because it would fill the memory.
 
@@ -146,7 +147,7 @@ def reproduce(
         WorkbenchError: An artifact cannot be computed.
     """
     if jobs is not None:
-        integer_reader(1, 1024)(jobs, "jobs")
+        integer_reader(1, _MAX_JOBS)(jobs, "jobs")
     if dpi is not None:
         dpi = integer_reader(_MIN_DPI, _MAX_DPI)(dpi, "dpi")
     for name in formats:
@@ -245,17 +246,17 @@ def list_artifacts(
 
 
 def _read_changes(
-    artifacts: Sequence[tuple[Paper, str]], given: Values
+    artifacts: Sequence[tuple[Paper, str]], values: Values
 ) -> dict[tuple[str, str], Record]:
     """Return the parameters that differ from the defaults, by (paper, artifact) and name.
 
     Raises InvalidRequest if an artifact does not have a parameter, or a value is wrong.
     """
     changes = {}
-    if given:
+    if values:
         for paper, name in artifacts:
             parameters = paper.parameters.get(name, {})
-            changed_values = read_parameters(parameters, given, f"{paper.name} {name}")
+            changed_values = read_parameters(parameters, values, f"{paper.name} {name}")
             if changed_values:
                 changes[paper.name, name] = changed_values
     return changes

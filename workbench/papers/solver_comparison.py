@@ -62,7 +62,8 @@ def make_comparison_artifacts(
     """
     title = programs
     if programs in SUITES:
-        title = f"Suite {programs}, version {SUITES[programs][0]}"
+        version, *_ = SUITES[programs]
+        title = f"Suite {programs}, version {version}"
     description = f"{title}: {table['instance'].nunique()} instances, {len(table)} runs"
     contradicted_count = int(table["contradicted"].eq(True).sum())
     dispute = ""
@@ -101,6 +102,7 @@ def _make_comparison_paper(declaration: str, compare: Callable[[bool], _Comparis
         return make_comparison_artifacts(table[columns], run.programs, run.time_limit)
 
     def select_artifact(name: str, full: bool) -> Artifact:
+        """Return one of the artifacts, which share one comparison."""
         return make_artifacts(full)[name]
 
     artifacts = {name: partial(select_artifact, name) for name in _ARTIFACT_NAMES}

@@ -187,10 +187,12 @@ class Reproduction:
         waiting = list(steps)
 
         def describe_running() -> str:
+            """Return a line that names the steps that may be running."""
             running = "; ".join(map(str, waiting[:process_count]))
             return f"{self._position} {running} ..."
 
         def report_seconds(seconds: float) -> None:
+            """Report the steps that are running and how long they take so far."""
             self._report(f"{describe_running()} {seconds:.0f} s so far")
 
         results = run_on_processes(tasks, process_count, _compute_step, tasks_per_process=1)
@@ -340,6 +342,7 @@ def report_elapsed_time(
     clock = Deadline()
 
     def report_until_done() -> None:
+        """Report the elapsed time at every interval until the block ends."""
         while not is_done.wait(interval_seconds):
             report(clock.elapsed_seconds)
 

@@ -53,6 +53,13 @@ _INTEGRATION_END = 60  # The area is integrated over ±60, beyond which the mass
 _DRAW_COUNT = 200_000
 _CENTRAL_WIDTH = 0.05
 
+_DENSITY_X = np.linspace(-5, 5, 2001)  # Fig. 2 shows the densities at these points.
+_INTEGRATION_POINTS = 60_001  # The area under all parts is integrated over this many points.
+_GAP_X = np.linspace(-8, 8, 801)  # The sum of the parts is compared with the Laplace density here.
+_EPSILON_RANGE = (0.1, 10.0)  # The smallest and the largest ε of Fig. 3.
+_U_POINTS = 1_000_001  # The mean over U in Theorem 8's proof is integrated over this many points.
+_EXAMPLE_ELL = 2.0  # The ratio ℓ at which errata are checked.
+
 
 def _compute_parts(ell: float, points: Vector) -> Vector:
     """Return the densities p_T(t) f_t at points, one row for each t = 0, 1, ..."""
@@ -74,14 +81,14 @@ def make_mixture_figure(full: bool, *, ell: float) -> Artifact:
     """
     claims = read_printed_numbers("dql")["fig2"]
 
-    x = np.linspace(-5, 5, 2001)
+    x = _DENSITY_X
     parts = _compute_parts(ell, x)
     sums = np.cumsum(parts, axis=0)
     columns = {"x": x, "laplace": _laplace_density(x)}
     columns |= {f"F_T({t}) g_{t}": sums[t] for t in range(_DRAWN_LEVELS)}
     columns |= {f"p_T({t}) f_{t}": parts[t] for t in range(_DRAWN_LEVELS)}
 
-    grid = np.linspace(-_INTEGRATION_END, _INTEGRATION_END, 60_001)
+    grid = np.linspace(-_INTEGRATION_END, _INTEGRATION_END, _INTEGRATION_POINTS)
     area = float(np.trapezoid(_compute_parts(ell, grid).sum(axis=0), grid))
     comparisons = [
         Comparison("area under all parts", claims["place"], claims["mass"], area, tolerance=1e-6)
@@ -121,7 +128,7 @@ def find_smallest_ell(points: int, further: Sequence[float], bits: int) -> pd.Da
     code = check_code(claims["code"])
     data = DataLaw.uniform(claims["low"], claims["high"])
     rows = []
-    for epsilon in [*_geometric_grid(0.1, 10.0, points), *further]:
+    for epsilon in [*_geometric_grid(*_EPSILON_RANGE, points), *further]:
         smallest = least_ell.find_least_ell(epsilon, float(bits), code, data)
         row = {
             "epsilon": epsilon,
@@ -149,7 +156,7 @@ def audit_mvu_curve(points: int, bits: int) -> pd.DataFrame:
         One row for each ε, with the columns epsilon, mse, database_epsilon, outputs (their number)
         and decoder_epsilon.
     """
-    epsilons = _geometric_grid(0.1, 10.0, points)
+    epsilons = _geometric_grid(*_EPSILON_RANGE, points)
     rows = []
     for epsilon, mse, mechanism in mvu.compute_mvu_curve(epsilons, bits=bits):
         audited_epsilon = round_to_digits(audit_extremes(mechanism, 0).metric_epsilon, 6)
@@ -229,7 +236,7 @@ def check_theorem8_bound(table: pd.DataFrame) -> Record:
         comparisons. bound: the start of a sentence in the caption.
     """
     claims = read_printed_numbers("dql")["theorem8"]
-    u = np.linspace(-0.5, 0.5, 1_000_001)
+    u = np.linspace(-0.5, 0.5, _U_POINTS)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
     comparison = Comparison(
         "2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, tolerance=1e-9
@@ -278,12 +285,14 @@ def compute_first_areas() -> Record:
         two_parts_area: P(T <= 1). one_part_area: P(T <= 0). first_mass, second_mass: P(T = 0) and
         P(T = 1).
     """
-    law = compute_levels(2.0)
+    law = compute_levels(_EXAMPLE_ELL)
+    first_mass, second_mass, *_ = law.pmf
+    one_part_area, two_parts_area, *_ = law.cdf
     return {
-        "two_parts_area": float(law.cdf[1]),
-        "second_mass": law.pmf[1],
-        "first_mass": law.pmf[0],
-        "one_part_area": law.cdf[0],
+        "two_parts_area": float(two_parts_area),
+        "second_mass": second_mass,
+        "first_mass": first_mass,
+        "one_part_area": one_part_area,
     }
 
 
@@ -293,9 +302,8 @@ def measure_mixture_gap() -> Record:
     Returns:
         gap: the largest absolute difference of both densities.
     """
-    x = np.linspace(-8, 8, 801)
-    sums = _compute_parts(2.0, x).sum(axis=0)
-    return {"gap": float(np.abs(sums - _laplace_density(x)).max())}
+    sums = _compute_parts(_EXAMPLE_ELL, _GAP_X).sum(axis=0)
+    return {"gap": float(np.abs(sums - _laplace_density(_GAP_X)).max())}
 
 
 def simulate_encoder() -> Record:
@@ -308,7 +316,7 @@ def simulate_encoder() -> Record:
         zero_frequency: how often 0 is sent in these draws. central_count: their number.
         zero_probability: the probability of 0 by the density of the noise.
     """
-    law = component(2.0, 1)
+    law = component(_EXAMPLE_ELL, 1)
     x = 0.3
     key = bytes(range(32))
     nonce = bytes(16)
@@ -332,14 +340,15 @@ def compare_codes() -> Record:
         gamma_ell, delta_ell: the smallest ℓ at a mean length of 5 bits. gamma_bits, delta_bits: the
         mean lengths at ℓ = 2. delta_bound: the bound of Theorem 8 on delta_bits.
     """
-    law = compute_levels(2.0)
+    law = compute_levels(_EXAMPLE_ELL)
+    # Inputs uniform in [-1, 1] have the mean size 1/2.
+    delta_bound, _ = theorem8_bounds(1.0, law, mean_size=0.5)
     return {
         "gamma_ell": least_ell.find_least_ell(1.0, 5.0, "gamma").ell,
         "delta_ell": least_ell.find_least_ell(1.0, 5.0, "delta").ell,
         "gamma_bits": mean_bits(1.0, law, "gamma"),
         "delta_bits": mean_bits(1.0, law, "delta"),
-        # Inputs uniform in [-1, 1] have the mean size 1/2.
-        "delta_bound": theorem8_bounds(1.0, law, mean_size=0.5)[0],
+        "delta_bound": delta_bound,
     }
 
 
@@ -353,7 +362,7 @@ def measure_cancellation() -> Record:
         t: the level. printed_ratio: one minus the quotient (4), computed in doubles. true_ratio:
         the true p_T(t)/F_T(t).
     """
-    ell = 2.0
+    ell = _EXAMPLE_ELL
     t = 26
     delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t
     s = delta * ell + 1

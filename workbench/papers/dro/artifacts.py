@@ -296,7 +296,9 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
 
     comparisons = []
     for row in rows.to_dict("records"):
-        budget = (row["epsilon"], row["delta"])
+        epsilon = row["epsilon"]
+        delta = row["delta"]
+        budget = (epsilon, delta)
         proven_interval = (row["lower"], row["loss"])
         cells = {name: printed_cells[budget] for name, printed_cells in printed_tables.items()}
         verdict = judge_cell(
@@ -309,7 +311,7 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
             is_squared=is_squared,
         )
         comparison = Comparison(
-            what=f"{quantity}, ε = {budget[0]:g}, δ = {budget[1]:g} (percent)",
+            what=f"{quantity}, ε = {epsilon:g}, δ = {delta:g} (percent)",
             place=claims[table]["place"],
             printed=cells[judged_table],
             ours=row[column],

@@ -353,7 +353,8 @@ def fit_growth_exponent(sizes: Sequence[float], effort: Sequence[float]) -> floa
         sizes: Values of k.
         effort: The seconds or steps for each k.
     """
-    return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
+    exponent, _ = np.polyfit(np.log(sizes), np.log(effort), deg=1)
+    return float(exponent)
 
 
 def fit_growth_exponents(table: pd.DataFrame) -> dict[str, list[float]]:

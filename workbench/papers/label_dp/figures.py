@@ -25,6 +25,8 @@ _BIN_TOLERANCE = 5.0  # The paper prints "around" the outputs of bins, in euros.
 _STANDARD_DEVIATIONS = 3  # Losses agree within this many printed standard deviations.
 _WITHIN_DEVIATIONS = f"stand-in, within {_STANDARD_DEVIATIONS} printed standard deviations"
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
+_HALF_UNIT = 0.005  # Half a unit of the last printed digit.
+_CENSUS_TOLERANCE = 0.1  # Losses of the census stand-in agree within this.
 _CELL_EURO = 20  # The width of a cell of the density plots in euros.
 
 # Key of a mechanism in printed/label_dp.toml -> its name.
@@ -178,7 +180,7 @@ def _compare_block(
                     f"Table {number}, row ∞",
                     row[f"{key}_printed"],
                     row[f"{key}_ours"],
-                    tolerance=0.005,
+                    tolerance=_HALF_UNIT,
                     remark="every label published as it is",
                     apart=_NO_NOISE,
                 )
@@ -211,7 +213,9 @@ def compare_table1(table: pd.DataFrame) -> Record:
     for key in ("laplace", "bins"):
         deviations = claims[f"{key}_std"]
         tolerances[key] = [_STANDARD_DEVIATIONS * deviation for deviation in deviations]
-    comparisons = _compare_block(table, 1, data, tolerances, _WITHIN_DEVIATIONS)
+    comparisons = _compare_block(
+        table, number=1, data=data, tolerances=tolerances, remark=_WITHIN_DEVIATIONS
+    )
     return {"comparisons": comparisons}
 
 
@@ -225,8 +229,10 @@ def compare_table2(table: pd.DataFrame) -> Record:
         "comparisons".
     """
     data = get_census_data()
-    tolerances = dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
-    comparisons = _compare_block(table, 2, data, tolerances, "stand-in, tolerance 0.1")
+    row_tolerances = [_CENSUS_TOLERANCE] * (len(table) - 1)
+    tolerances = dict.fromkeys(("with_prior", "bins"), row_tolerances)
+    remark = f"stand-in, tolerance {_CENSUS_TOLERANCE:g}"
+    comparisons = _compare_block(table, number=2, data=data, tolerances=tolerances, remark=remark)
     return {"comparisons": comparisons}
 
 

@@ -47,7 +47,7 @@ def make_lattice_noise(
         rows = [[weights[abs(i - j)] for j in range(width + 1)] for i in range(width + 1)]
         return Channel(tuple(map(Distribution, rows)))
     if kind == "laplace":
-        law = IntegerLaw(0, [1], 1, bound_inverse_exponential(budget / width))
+        law = IntegerLaw(0, [1], ratio=bound_inverse_exponential(budget / width))
     else:
         ratio = bound_inverse_exponential(budget)
         _, inner_step = staircase_integers(ratio, width, "squared")

@@ -19,8 +19,10 @@ privately (Algorithm 3) from the same labels. With n records and k labels they n
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -51,6 +53,23 @@ RESPONSES = {
 # Mechanisms for every data set, and mechanisms for labels that noise may leave.
 _MECHANISMS = ("RR-on-Bins", "Laplace", "staircase", "exponential")
 _CONTINUOUS_MECHANISMS = ("Laplace, unclipped", "staircase, unclipped")
+
+_TRAINING_SHARE = Fraction(4, 5)  # The share of the records that train a model.
+_FIRST_PRIVACY_SEED = 1000  # Run r privatises with this seed plus r; the splits have the seeds r.
+_RIDGE_PENALTY = 0.1  # The penalty of squared weights in a ridge regression.
+_POISSON_PENALTY = 1e-6  # The penalty of squared weights in a Poisson regression.
+_MAX_POISSON_ITERATIONS = 300  # The fit of a Poisson regression ends after this many iterations.
+
+# The synthetic data.
+_CRITEO_SEED = 2018
+_CENSUS_SEED = 1940
+_COUNT_SEED = 7
+_VIEW_NOISE = 0.5  # The standard deviation of the noise of a feature that shows the label.
+_MAX_WEEKS = 52  # The largest label of the census.
+_MAX_COUNT = 40  # Counts are clipped here.
+# The logarithm of the rate of a count is the first number plus the weighted sum of its features.
+_COUNT_INTERCEPT = 0.7
+_COUNT_WEIGHTS = (0.9, -0.6, 0.4, 0.2, 0.0)
 
 
 def _import_sklearn() -> Any:
@@ -91,6 +110,7 @@ def _make_randomizer(name: str, values: Vector, epsilon: float, *, is_integer: b
         noise = make_continuous_noise(name, values, epsilon)
 
         def add_noise(labels: Vector, seed: int) -> Vector:
+            """Privatise labels by continuous noise."""
             return noise.insecure_sample(labels, np.random.default_rng(seed))
 
         return add_noise
@@ -164,7 +184,7 @@ def _measure_test_errors(task: _Task, epsilons: Sequence[float], run_count: int)
     splits = []
     for run in range(run_count):
         order = np.random.default_rng(run).permutation(size)
-        training_size = size * 4 // 5
+        training_size = math.floor(size * _TRAINING_SHARE)
         train = order[:training_size]
         test = order[training_size:]
         features = (task.features[train], task.features[test])
@@ -174,8 +194,7 @@ def _measure_test_errors(task: _Task, epsilons: Sequence[float], run_count: int)
         """Return the errors of models trained on privatised labels, one for each split."""
         errors = []
         for run, (train, test, train_labels, test_truth) in enumerate(splits):
-            # The seeds differ from those of the splits.
-            noisy_labels = privatise(train_labels, 1000 + run)
+            noisy_labels = privatise(train_labels, _FIRST_PRIVACY_SEED + run)
             model = task.fit(train, noisy_labels)
             errors.append(task.score(np.asarray(model.predict(test)), test_truth))
         return errors
@@ -211,7 +230,7 @@ def _mean_squared_error(predictions: Vector, truth: Vector) -> float:
 
 def _fit_ridge(features: Any, labels: Vector) -> Any:
     """Return a ridge regression that is fitted to the labels."""
-    return _import_sklearn().linear_model.Ridge(alpha=0.1).fit(features, labels)
+    return _import_sklearn().linear_model.Ridge(alpha=_RIDGE_PENALTY).fit(features, labels)
 
 
 def _make_criteo_task(records: int) -> _Task:
@@ -225,11 +244,11 @@ def _make_criteo_task(records: int) -> _Task:
     # Rounded cumulative counts sum to the number of records exactly.
     counts = np.diff(np.rint(records * np.cumsum(labels.prior)), prepend=0).astype(int)
     truth = np.repeat(values, counts)
-    noise = np.random.default_rng(2018).normal(size=(truth.size, 3))
+    noise = np.random.default_rng(_CRITEO_SEED).normal(size=(truth.size, 3))
     logarithms = np.log1p(truth) / np.log1p(values[-1])
     columns = [
-        truth / values[-1] + 0.5 * noise[:, 0],
-        logarithms + 0.5 * noise[:, 1],
+        truth / values[-1] + _VIEW_NOISE * noise[:, 0],
+        logarithms + _VIEW_NOISE * noise[:, 1],
         noise[:, 2],
     ]
     features = np.column_stack(columns)
@@ -247,11 +266,15 @@ def _make_diabetes_task(records: int) -> _Task:
 def _make_census_task(records: int) -> _Task:
     """Return the task on labels drawn from the census distribution, with synthetic features."""
     data = get_census_data()
-    rng = np.random.default_rng(1940)
+    rng = np.random.default_rng(_CENSUS_SEED)
     truth = rng.choice(data.labels.values, p=data.labels.prior, size=records)
     noise = rng.normal(size=(truth.size, 3))
     # Two features are noisy views of the label, and the third is pure noise.
-    columns = [truth / 52 + 0.5 * noise[:, 0], (truth == 52) + noise[:, 1], noise[:, 2]]
+    columns = [
+        truth / _MAX_WEEKS + _VIEW_NOISE * noise[:, 0],
+        (truth == _MAX_WEEKS) + noise[:, 1],
+        noise[:, 2],
+    ]
     features = np.column_stack(columns)
     values = data.labels.values
     score = _mean_squared_error
@@ -260,14 +283,15 @@ def _make_census_task(records: int) -> _Task:
 
 def _make_count_task(records: int) -> _Task:
     """Return the task on synthetic counts, whose error is the excess of the Poisson deviance."""
-    rng = np.random.default_rng(7)
-    features = rng.uniform(-1, 1, size=(records, 5))
-    rate = np.exp(0.7 + features @ np.array([0.9, -0.6, 0.4, 0.2, 0.0]))
-    truth = np.minimum(rng.poisson(rate), 40).astype(float)
+    rng = np.random.default_rng(_COUNT_SEED)
+    features = rng.uniform(-1, 1, size=(records, len(_COUNT_WEIGHTS)))
+    rate = np.exp(_COUNT_INTERCEPT + features @ np.array(_COUNT_WEIGHTS))
+    truth = np.minimum(rng.poisson(rate), _MAX_COUNT).astype(float)
 
     def fit(x: Any, labels: Vector) -> Any:
         """Fit a Poisson regression to noisy labels."""
-        model = _import_sklearn().linear_model.PoissonRegressor(alpha=1e-6, max_iter=300)
+        regressor = _import_sklearn().linear_model.PoissonRegressor
+        model = regressor(alpha=_POISSON_PENALTY, max_iter=_MAX_POISSON_ITERATIONS)
         return model.fit(x, labels)
 
     def deviance(predictions: Vector, true: Vector) -> float:
@@ -275,7 +299,7 @@ def _make_count_task(records: int) -> _Task:
         logarithms = true * np.log(np.maximum(true, 1) / predictions)
         return float(np.mean(predictions - true + np.where(true > 0, logarithms, 0.0)))
 
-    values = np.arange(41.0)
+    values = np.arange(_MAX_COUNT + 1.0)
     return _Task(features, truth, values, fit, deviance, is_integer=True, is_relative=True)
 
 

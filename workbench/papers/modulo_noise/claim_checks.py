@@ -19,6 +19,10 @@ from workbench.models.oracles.single_distance import level_curve
 from workbench.papers.claims import compare_series
 from workbench.papers.modulo_noise.curves import trace_exact_curve
 
+_LINE_POINTS = 401  # The law is compared with the lines at this many δ.
+_SLOPE_EPSILONS = np.linspace(0.2, 3, 113)  # The slope of ln δ is measured at these ε.
+_SLOPE_STEP = 1e-4  # The step in ε of a difference quotient.
+
 
 def check_linear_pieces(n: int, max_shift: int, epsilon: float) -> Record:
     """Compare the optimal error rate with straight lines between its breakpoints.
@@ -33,7 +37,7 @@ def check_linear_pieces(n: int, max_shift: int, epsilon: float) -> Record:
         the column-cut law from the lines, at 401 δ.
     """
     curve = trace_exact_curve(epsilon, n=n, max_shift=max_shift)
-    deltas = np.linspace(0, 1, 401)
+    deltas = np.linspace(0, 1, _LINE_POINTS)
     lines = np.interp(deltas, curve["delta"], curve["f0"])
     masses = [1 - column_cut_law(n, max_shift, epsilon, delta).value for delta in deltas]
     return {
@@ -53,12 +57,12 @@ def check_exponential_decay(order: int, error_rate: float) -> Record:
         slopes: the distinct slopes, as text. max_fraction: the largest distance of a slope from a
         whole number. slope_count: the number of distinct slopes.
     """
-    step = 1e-4
     slopes = []
-    for epsilon in np.linspace(0.2, 3, 113):
-        low, high = (level_curve(order, epsilon + shift, error_rate) for shift in (0, step))
-        if low > 0 and high > 0:
-            slopes.append(math.log(high / low) / step)
+    for epsilon in _SLOPE_EPSILONS:
+        delta = level_curve(order, epsilon, error_rate)
+        next_delta = level_curve(order, epsilon + _SLOPE_STEP, error_rate)
+        if delta > 0 and next_delta > 0:
+            slopes.append(math.log(next_delta / delta) / _SLOPE_STEP)
     # A jump of δ between two points gives a slope far below those of the pieces.
     slopes = [slope for slope in slopes if slope > -order]
     whole_slopes = np.round(slopes)
@@ -140,7 +144,7 @@ def compare_listed_masses(table: pd.DataFrame) -> Record:
     """
     ratios = []
     for (_, shifts, _), rows in table.groupby(["panel", "shifts", "epsilon"]):
-        listed = {0, *map(int, str(shifts).strip("{}").split(","))}
-        is_listed = rows["eta"].isin(listed)
+        listed_values = {0, *map(int, str(shifts).strip("{}").split(","))}
+        is_listed = rows["eta"].isin(listed_values)
         ratios.append(rows["law"][is_listed].min() / rows["law"][~is_listed].max())
     return {"least_ratio": min(ratios)}

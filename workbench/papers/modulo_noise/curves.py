@@ -563,7 +563,7 @@ def _make_noise_law(
         radius, law = discrete_gaussian(read_number(variance, "variance"))
         return variance, IntegerLaw(-radius, law)
     ratio = geometric_alpha(variance) if alpha is None else alpha
-    return ratio, IntegerLaw(0, [1], 1, Fraction(ratio))
+    return ratio, IntegerLaw(0, [1], ratio=Fraction(ratio))
 
 
 def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:

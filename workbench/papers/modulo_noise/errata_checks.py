@@ -56,6 +56,12 @@ from workbench.questions.modulo_noise import ModuloNoise
 _COMPARED_EPSILONS = ("0.1", "0.5", "0.75", "0.76", "1", "2")
 _PRINTED_ALPHA = "0.4717"
 _COROLLARY2_ERROR_RATE = 0.4425  # The error rate at which Corollary 2 is evaluated.
+_CLAMPED_ANSWER = 8  # Sums of the Gaussian are clamped into 0.._CLAMPED_ANSWER.
+_STICK_EPSILONS = np.linspace(0, 3, 301).tolist()  # Hockey sticks are compared at these ε.
+# Multiples of the end of a flat region at which f(0) is computed: in the region and beyond it.
+_BELOW_BOUNDARY = 0.999
+_ABOVE_BOUNDARY = 1.02
+_LIMIT_TOLERANCE = 1e-12  # The limit law and (53) agree up to this relative error.
 
 
 def _format_values(values: Iterable[float], separator: str = ", ") -> str:
@@ -79,15 +85,13 @@ def measure_clamping(variance: float, epsilon: float) -> Record:
     radius, masses = discrete_gaussian(read_number(variance, "variance"))
     law = IntegerLaw(-radius, masses)
     unclamped_noise = make_clamped_noise(None, law)
-    clamped_noise = make_clamped_noise(8, law)
-    # The hockey sticks are compared at these ε.
-    grid = np.linspace(0, 3, 301).tolist()
+    clamped_noise = make_clamped_noise(_CLAMPED_ANSWER, law)
+    clamped_sticks = profile(clamped_noise).deltas(_STICK_EPSILONS)
+    unclamped_sticks = profile(unclamped_noise).deltas(_STICK_EPSILONS)
     return {
         "delta_unclamped": profile(unclamped_noise, "pdp").delta(epsilon),
         "delta_clamped": profile(clamped_noise, "pdp").delta(epsilon),
-        "max_stick_growth": max(
-            profile(clamped_noise).deltas(grid) - profile(unclamped_noise).deltas(grid)
-        ),
+        "max_stick_growth": max(clamped_sticks - unclamped_sticks),
     }
 
 
@@ -162,11 +166,13 @@ def check_table1_column(n: int, mu_bar: int, epsilon: float, delta: float) -> Re
     """
     question = make_question(n=n, max_shift=mu_bar)
     printed_table = get_printed_numbers()["table1"]
+    printed_f0, *_ = printed_table["pmf"][printed_table["delta"].index(delta)]
+    (optimal_error,) = solve_each(question, [(epsilon, delta)])
     pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
     assert pmf is not None
     return {
-        "printed_f0": printed_table["pmf"][printed_table["delta"].index(delta)][0],
-        "optimal_f0": 1 - solve_each(question, [(epsilon, delta)])[0],
+        "printed_f0": printed_f0,
+        "optimal_f0": 1 - optimal_error,
         "law_f0": float(pmf[0]),
         "law_masses": _format_values(pmf),
         "law_delta": compute_needed_delta(pmf, question, epsilon),
@@ -234,7 +240,8 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
     """
     question = make_question(n=n, max_shift=mu_bar)
     flat_regions = [region for region in staircases(n, mu_bar, epsilon) if region.h]
-    delta = round((flat_regions[0].upper + flat_regions[1].lower) / 2, 6)
+    first_region, second_region, *_ = flat_regions
+    delta = round((first_region.upper + second_region.lower) / 2, 6)
     pmf = printed_pmf(n, mu_bar, epsilon, delta)
     return {
         "delta": delta,
@@ -315,12 +322,14 @@ def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
     question = make_question(n=n, max_shift=mu_bar)
     phi = float(1 - compute_closed_form(question, epsilon).value)
     boundary = phi * math.exp(-(n // mu_bar) * epsilon)
-    errors = solve_each(question, [(epsilon, boundary * 0.999), (epsilon, boundary * 1.02)])
+    deltas = (boundary * _BELOW_BOUNDARY, boundary * _ABOVE_BOUNDARY)
+    error_below, error_above = solve_each(question, [(epsilon, delta) for delta in deltas])
+    first_region, *_ = staircases(n, mu_bar, epsilon)
     return {
-        "printed_boundary": staircases(n, mu_bar, epsilon)[0].upper,
+        "printed_boundary": first_region.upper,
         "correct_boundary": boundary,
-        "f0_below": 1 - errors[0],
-        "f0_above": 1 - errors[1],
+        "f0_below": 1 - error_below,
+        "f0_above": 1 - error_above,
         "f0_at_zero": phi,
     }
 
@@ -405,9 +414,10 @@ def measure_flat_intervals(epsilon: float, i: int) -> Record:
         low, high = a**index * mass, a ** (index - 1) * mass
         # The limit law is flat on this interval, so its value inside is 1 - f(0).
         inside = limit_law(1, epsilon, (low + high) / 2)
-        assert math.isclose(inside.value, 1 - mass, rel_tol=1e-12)
+        assert math.isclose(inside.value, 1 - mass, rel_tol=_LIMIT_TOLERANCE)
         scaled_lengths.append((high - low) / a**index)
-    return {"first": scaled_lengths[0], "second": scaled_lengths[1], "last": 2 * i}
+    first_length, second_length = scaled_lengths
+    return {"first": first_length, "second": second_length, "last": 2 * i}
 
 
 # Baselines.
@@ -454,7 +464,7 @@ def compare_clamped_geometric(n: int) -> Record:
         clamped_deltas, unclamped_deltas: the PDP δ at each ε, as text. max_difference: the largest
         absolute difference of both.
     """
-    law = IntegerLaw(0, [1], 1, _PRINTED_ALPHA)
+    law = IntegerLaw(0, [1], ratio=_PRINTED_ALPHA)
     clamped_deltas = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
     unclamped_deltas = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
     return {

@@ -73,7 +73,8 @@ def compare_boundaries(table: pd.DataFrame) -> Record:
     printed_numbers = get_printed_numbers()["fig10"]
     parameters = printed_numbers["parameters"]
     regions = staircases(parameters["n"], parameters["mu_bar"], parameters["epsilon"])
-    boundaries = (regions[0].upper, regions[1].lower, regions[2].lower)
+    first, second, third, *_ = regions
+    boundaries = (first.upper, second.lower, third.lower)
     comparisons = []
     for name, delta, ours in zip(
         printed_numbers["names"], printed_numbers["delta"], boundaries, strict=True
@@ -160,9 +161,9 @@ def build_table1_noise() -> list[tuple[float, AdditiveNoise]]:
     n = parameters["n"]
     epsilon = parameters["epsilon"]
     question = make_question(n=n, max_shift=parameters["mu_bar"])
-    regions = staircases(n, parameters["mu_bar"], epsilon)
+    first, second, third, *_ = staircases(n, parameters["mu_bar"], epsilon)
     # The first two columns are in the first flat region.
-    columns = (regions[0], regions[0], regions[1], regions[2])
+    columns = (first, first, second, third)
     noises = []
     for delta, stairs in zip(printed_numbers["delta"], columns, strict=True):
         noises.append((delta, make_staircase(question, list_levels(stairs), epsilon)))

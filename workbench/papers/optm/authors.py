@@ -11,6 +11,7 @@ others.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -75,6 +76,7 @@ def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> 
     slices = [(k / 20, k / 20 + 0.01) for k in range(1, 20)]
 
     def list_programs() -> Iterator[_SliceProgram]:
+        """Yield the program of every choice of bins and of slices on both sides."""
         for inner, outer in itertools.product(
             itertools.combinations(inner_choices, 2), outer_choices
         ):
@@ -93,11 +95,13 @@ def _solve_best(programs: Iterable[_SliceProgram]) -> Quantizer:
     """
     solver = ProgramSolver(LawQuestion(ONE))
     best = None
+    least_objective = math.inf
     for bins, shape, program in programs:
         point = solver.solve(program)
-        if point is not None and (best is None or point.objective < best[0]):
-            best = point.objective, bins, shape.read_selections(point.x)
+        if point is not None and point.objective < least_objective:
+            least_objective = point.objective
+            best = bins, shape.read_selections(point.x)
     solver.close()
     assert best
-    _, bins, selections = best
-    return two_bin(list(bins), *selections, name="OPTM")
+    best_bins, selections = best
+    return two_bin(list(best_bins), *selections, name="OPTM")

@@ -40,13 +40,14 @@ def compare_rqm_definition() -> Record:
     differences = []
     for x, law in zip(inputs, laws, strict=True):
         expected = [Fraction(0)] * len(bins)
-        for kept in itertools.product((False, True), repeat=len(bins) - 2):
+        for are_kept in itertools.product((False, True), repeat=len(bins) - 2):
             probability = math.prod(
-                (q if is_kept else 1 - q for is_kept in kept), start=Fraction(1)
+                (q if is_kept else 1 - q for is_kept in are_kept), start=Fraction(1)
             )
-            used = [0, *(i for i, is_kept in enumerate(kept, 1) if is_kept), len(bins) - 1]
-            left = max(i for i in used if bins[i] <= x)
-            right = min(i for i in used if bins[i] > x)
+            inner_bins = [i for i, is_kept in enumerate(are_kept, 1) if is_kept]
+            subset = [0, *inner_bins, len(bins) - 1]
+            left = max(i for i in subset if bins[i] <= x)
+            right = min(i for i in subset if bins[i] > x)
             share = (bins[right] - x) / (bins[right] - bins[left])
             expected[left] += probability * share
             expected[right] += probability * (1 - share)
@@ -109,10 +110,10 @@ def compare_last_accuracies(table: pd.DataFrame) -> Record:
     means = table.pivot_table("accuracy", "batch", "mechanism")
     errors = table.pivot_table("standard error", "batch", "mechanism")
 
-    def compute_gains(other: str) -> pd.Series:
-        """Return the difference of means over its standard error, for each batch."""
-        spread = np.sqrt(errors["OPTM"] ** 2 + errors[other] ** 2)
-        gains: pd.Series = (means["OPTM"] - means[other]) / spread
+    def compute_gains(mechanism: str) -> pd.Series:
+        """Return OPTM's mean minus that of a mechanism, over its standard error, for each batch."""
+        spread = np.sqrt(errors["OPTM"] ** 2 + errors[mechanism] ** 2)
+        gains: pd.Series = (means["OPTM"] - means[mechanism]) / spread
         return gains
 
     mvu_gains = compute_gains("MVU")

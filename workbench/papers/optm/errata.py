@@ -41,6 +41,8 @@ from workbench.papers.optm.common import (
     make_authors_optm,
 )
 from workbench.papers.optm.tables import (
+    ALLOWED_STANDARD_ERRORS,
+    HALF_UNIT,
     compute_standard_error,
     find_best_rqm,
     find_erms,
@@ -60,7 +62,8 @@ def audit_rqm_ends() -> Record:
         end_epsilon: for the inputs -1 and 1. audited_epsilon: for all pairs of inputs.
     """
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
-    losses = np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1]))
+    first_law, *_, last_law = quantizer.matrix
+    losses = np.abs(np.log(first_law / last_law))
     return {
         "end_epsilon": float(losses.max()),
         "audited_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
@@ -95,6 +98,11 @@ def check_theorem1() -> Record:
     }
 
 
+_WORST_INPUT_POINTS = 4001  # The error at the worst input is the largest on this many inputs.
+_MAX_METRIC_EPSILON = 8.0  # The smallest ε of squared-distance privacy is searched below this.
+_METRIC_EPSILON_TOLERANCE = 1e-3  # That ε is computed up to this error.
+_SLICE_WIDTH = 0.05  # Theorem 6's program is solved at multiples of this q_2(1).
+_LARGE_EPSILON = 20.0  # At this ε privacy hardly restricts Theorem 6's program.
 # A mechanism that satisfies the pairs of Theorem 5 at ε = 4.33: its bins and q_1, ..., q_7.
 _THEOREM5_BINS = "-10,-4,-0.1,-0.05,0.05,0.1,4,10"
 _THEOREM5_SELECTIONS = (
@@ -232,7 +240,7 @@ def check_table2_units() -> Record:
         "printed_errors": format_values(table2["MVU"], ".3f"),
         "expected_errors": format_values(expected_errors, ".3f"),
         "min_printed": min(table2["MVU"][:2]),
-        "worst_error": float(quantizer.error_at(np.linspace(-1, 1, 4001)).max()),
+        "worst_error": float(quantizer.error_at(np.linspace(-1, 1, _WORST_INPUT_POINTS)).max()),
         "other_unit_errors": ", ".join(other_unit_errors),
         "max_gap": max_gap,
     }
@@ -261,7 +269,8 @@ def compare_chosen_bins() -> Record:
         mae = quantizer.mae(density)
         standard_error = compute_standard_error(quantizer, density)
         # A printed MAE may differ by rounding and by three standard errors.
-        max_excess = max(max_excess, abs(mae - cell) - 0.0005 - 3 * standard_error)
+        sampling_error = ALLOWED_STANDARD_ERRORS * standard_error
+        max_excess = max(max_excess, abs(mae - cell) - HALF_UNIT - sampling_error)
         if np.array_equal(quantizer.outputs, [float(value) for value in bins]):
             same_sigmas.append(sigma)
         last = {
@@ -307,7 +316,9 @@ def _find_least_metric_epsilon(point_count: int) -> float:
         law = replace(question, epsilon=Fraction(epsilon))
         return solve_exact_quantizer(bins, law, knots=point_count) is not None
 
-    _, smallest_epsilon = bisect(is_feasible, 0.0, 8.0, tolerance=1e-3)
+    _, smallest_epsilon = bisect(
+        is_feasible, 0.0, _MAX_METRIC_EPSILON, tolerance=_METRIC_EPSILON_TOLERANCE
+    )
     return smallest_epsilon
 
 
@@ -350,12 +361,12 @@ def check_metric_vectors() -> Record:
     answer = solve_exact_quantizer(bins, question, knots=5)
     assert answer is not None
     quantizer = answer.quantizer
-    laws = quantizer.probabilities(np.array([0.0, float(step)]))
+    law_at_zero, law_at_step = quantizer.probabilities(np.array([0.0, float(step)]))
     privacy = compute_vector_privacy(quantizer, ONE, "squared", dimension, 2 * step)
     assert privacy.knot_vectors is not None
     return {
         "knot_epsilon": float(privacy.knot_vectors),
-        "exact_epsilon": dimension * float(np.abs(np.log(laws[0] / laws[1])).max()),
+        "exact_epsilon": dimension * float(np.abs(np.log(law_at_zero / law_at_step)).max()),
         "proven_epsilon": float(privacy.all_vectors),
     }
 
@@ -391,7 +402,8 @@ def check_theorem6() -> Record:
     least_values = {}
     for number in (3, 4, 6):
         bins = read_bins(get_printed_numbers()[f"table{number}"]["OPTM"]["bins"])
-        least_values[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
+        _, b2, b3, b4 = bins
+        least_values[number] = float((b4 - b3) / (b4 - b2))
     parts = [f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least_values.items()]
     return {
         "requirements": ", ".join(parts),
@@ -410,8 +422,8 @@ def _count_theorem6_slices(bins: str) -> int:
     shape = make_two_bin_shape(read_bins(bins), uniform_density())
     solver = ProgramSolver(LawQuestion(ONE))
     solved_count = 0
-    for q in np.arange(0.05, 1, 0.05):
-        program = shape.theorem6(epsilon=20.0, u=1.0, o_before=float(q), o_last=0.0)
+    for q in np.arange(_SLICE_WIDTH, 1, _SLICE_WIDTH):
+        program = shape.theorem6(epsilon=_LARGE_EPSILON, u=1.0, o_before=float(q), o_last=0.0)
         solved_count += solver.solve(program) is not None
     solver.close()
     return solved_count

@@ -47,7 +47,16 @@ from workbench.questions.density import Density, normal_density, uniform_density
 # The optimised quantizer that is compared with the limit has this many outputs.
 MAX_OUTPUTS = 16
 
-_HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
+HALF_UNIT = 0.0005  # Half a unit of the last printed digit.
+# A printed average of 1000 inputs may differ from ours by this many standard errors.
+ALLOWED_STANDARD_ERRORS = 3
+# Half a unit of the last printed digit of a bin, and of the parameters q and γ.
+_HALF_BIN_UNIT = Fraction(1, 200)
+_HALF_PARAMETER_UNIT = Fraction(1, 2000)
+# The number of nodes of the search for OPTM's best selections, for uniform and for other inputs.
+_UNIFORM_NODES = 400
+_GAUSSIAN_NODES = 200
+_CURVE_POINTS = 401  # An error curve is drawn through this many inputs.
 _EXACT_KNOTS = 41  # The law of the exact quantizer at given bins is optimised at this many inputs.
 
 # The grids of `find_best_rqm` and `find_erms`: factors of the smallest feasible reach, inner bins,
@@ -104,7 +113,7 @@ def _construct_mechanism(construction: str, epsilon: str, sigma: float | None) -
         case "ERM beyond ±1":
             _, quantizer = find_erms(epsilon)
         case "product":
-            nodes = 400 if sigma is None else 200
+            nodes = _UNIFORM_NODES if sigma is None else _GAUSSIAN_NODES
             question = make_law_question(epsilon, density)
             optimum = solve_product_optimum(read_bins(bins), question, nodes=nodes)
             assert optimum
@@ -208,7 +217,8 @@ def compute_error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
     construction = read_declaration("optm")["mechanisms"][mechanism]["construction"]
     quantizer = _construct_mechanism(construction, epsilon, None)
     jumps = quantizer.outputs[np.abs(quantizer.outputs) < 1]
-    x = np.unique(np.concatenate([np.linspace(-1, 1, 401), jumps, np.nextafter(jumps, -1)]))
+    grid = np.linspace(-1, 1, _CURVE_POINTS)
+    x = np.unique(np.concatenate([grid, jumps, np.nextafter(jumps, -1)]))
     return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
 
 
@@ -221,11 +231,12 @@ def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], 
     parameters = get_printed_numbers()[TABLES[epsilon]][name]
     bins = read_bins(parameters["bins"])
     signs = (-1, 1)
+    *_, printed_inner, printed_outer = bins
     if name == "MVU":
         mechanisms = []
         for inner, outer in itertools.product(signs, repeat=2):
-            inner_bin = bins[2] + Fraction(inner, 200)
-            outer_bin = bins[3] + Fraction(outer, 200)
+            inner_bin = printed_inner + inner * _HALF_BIN_UNIT
+            outer_bin = printed_outer + outer * _HALF_BIN_UNIT
             alphabet = (-outer_bin, -inner_bin, inner_bin, outer_bin)
             mechanisms.append(design_mvu(",".join(map(str, alphabet)), epsilon))
         return mechanisms, "alphabet printed to 0.01"
@@ -233,11 +244,11 @@ def _vary_printed_parameters(name: str, epsilon: str) -> tuple[list[Quantizer], 
         q = read_number(parameters["q"], "q")
         mechanisms = []
         for bin_sign, q_sign in itertools.product(signs, repeat=2):
-            moved_bins = equal_bins(4, bins[-1] + Fraction(bin_sign, 200))
-            mechanisms.append(rqm(moved_bins, q + Fraction(q_sign, 2000)))
+            moved_bins = equal_bins(4, printed_outer + bin_sign * _HALF_BIN_UNIT)
+            mechanisms.append(rqm(moved_bins, q + q_sign * _HALF_PARAMETER_UNIT))
         return mechanisms, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
     gamma = read_number(parameters["gamma"], "gamma")
-    mechanisms = [erm(bins, gamma + Fraction(sign, 2000)) for sign in signs]
+    mechanisms = [erm(bins, gamma + sign * _HALF_PARAMETER_UNIT) for sign in signs]
     return mechanisms, "gamma printed to 0.001"
 
 
@@ -248,15 +259,15 @@ def _compare_cell(name: str, epsilon: str, printed_error: float, ours: float) ->
     bins, which are exact, so its tolerance is half a unit.
     """
     quantity = f"MAE of {name}, ε = {epsilon}"
-    if abs(ours - printed_error) <= _HALF_UNIT or name == "OPTM":
-        return Comparison(quantity, "Table 1", printed_error, ours, _HALF_UNIT)
+    if abs(ours - printed_error) <= HALF_UNIT or name == "OPTM":
+        return Comparison(quantity, "Table 1", printed_error, ours, HALF_UNIT)
 
     mechanisms, reason = _vary_printed_parameters(name, epsilon)
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
     low = min(values)
     high = max(values)
     remark = f"{reason}: the missing digits move the value between {low:.4f} and {high:.4f}"
-    tolerance = _HALF_UNIT + max(ours - low, high - ours)
+    tolerance = HALF_UNIT + max(ours - low, high - ours)
     return Comparison(quantity, "Table 1", printed_error, ours, tolerance, remark=remark)
 
 
@@ -303,7 +314,7 @@ def compare_table2_cells(table: pd.DataFrame) -> Record:
             "Table 2",
             row["printed"],
             mae,
-            _HALF_UNIT + 3 * standard_error,
+            HALF_UNIT + ALLOWED_STANDARD_ERRORS * standard_error,
             expected=name != "MVU",
             remark=remark,
         )
@@ -367,6 +378,7 @@ def find_erms(epsilon: str) -> tuple[int, Quantizer]:
     """
 
     def is_private(quantizer: Quantizer) -> bool:
+        """Return whether the exact audit finds a quantizer ε-private."""
         return audit_extremes(quantizer, 0).meets("pure", epsilon)
 
     private_count = 0

@@ -28,6 +28,9 @@ from workbench.solvers.arrays import Vector
 _VECTOR_COUNT = 10_000  # Errors are averages over this many random vectors.
 _CUBE_DIMENSION = 10  # The vectors of Fig. 4a are in the cube [-1, 1]^10.
 _BALL_DIMENSION = 100  # The vectors of Fig. 4b are in the unit ball of dimension 100.
+_SEED = 4  # The seed of the vectors and of the quantizers' randomness.
+_DENSITY_BREAKS = 41  # The density of a coordinate is integrated between this many points.
+_MEAN_DECIMALS = 9  # Means of groups are rounded, so that they are the same on every machine.
 _GROUP_COUNT = 20  # The lower bound divides the coordinates into this many groups by size.
 
 
@@ -54,8 +57,7 @@ def make_ball_density() -> Density:
             density = density * base
         return density
 
-    # Integrals are computed between these points.
-    breaks = np.linspace(-1, 1, 41)[1:-1].tolist()
+    _, *breaks, _ = np.linspace(-1, 1, _DENSITY_BREAKS).tolist()
     return density_from_function(evaluate, breaks=breaks, is_symmetric=True)
 
 
@@ -86,8 +88,7 @@ def _bound_vector_error(epsilon: str, vectors: Vector) -> float:
     """
     sizes = np.sort(np.abs(vectors), axis=None)
     groups = sizes[: sizes.size // _GROUP_COUNT * _GROUP_COUNT].reshape(_GROUP_COUNT, -1)
-    # Rounded means are the same on every machine.
-    means = np.round(groups.mean(axis=1), 9)
+    means = np.round(groups.mean(axis=1), _MEAN_DECIMALS)
     points, weights = add_end_points(np.concatenate([-means[::-1], means]))
     bounds = solve_unlimited_outputs(points, float(epsilon), "squared", weights=weights)
     coordinate_bound = bounds.lower - groups.var(axis=1).mean()
@@ -119,7 +120,7 @@ def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
         One row for each mechanism: mechanism, "mean error", "standard deviation", "standard error"
         (of the mean), "root mean squared error". The last row has a lower bound on the last column.
     """
-    rng = np.random.default_rng(4)
+    rng = np.random.default_rng(_SEED)
     budget = f"{epsilon:g}"
     vectors = rng.uniform(-1, 1, (_VECTOR_COUNT, _CUBE_DIMENSION))
     density = uniform_density()
@@ -161,10 +162,11 @@ def describe_vectors(table: pd.DataFrame) -> Record:
     errors = table.pivot_table("mean error", "epsilon", "mechanism")
     sentences = []
     for name in ("OPTM", "OPTM, squared error"):
-        counts = {other: int((errors[name] > errors[other]).sum()) for other in ("MVU", "RQM")}
+        mvu_count = int((errors[name] > errors["MVU"]).sum())
+        rqm_count = int((errors[name] > errors["RQM"]).sum())
         sentences.append(
-            f"The mean error of {name} is larger than MVU's at {counts['MVU'] or 'none'} of "
-            f"{len(errors)} values of ε, and larger than RQM's at {counts['RQM'] or 'none'}."
+            f"The mean error of {name} is larger than MVU's at {mvu_count or 'none'} of "
+            f"{len(errors)} values of ε, and larger than RQM's at {rqm_count or 'none'}."
         )
     return {
         "count": _VECTOR_COUNT,
