@@ -125,8 +125,10 @@ class FormulaQuestion:
             InvalidRequest: The question has no formula.
         """
         point: Record = {"epsilon": self.epsilon_unit}
-        if deltas is not None and deltas[1]:
-            point["delta"] = (deltas[0] + deltas[1]) / 2
+        if deltas is not None:
+            low, high = deltas
+            if high:
+                point["delta"] = (low + high) / 2
         request = self.make_request(point)
         program = request.formula_program()
         if self.unit_budgets_text:
@@ -165,8 +167,10 @@ def x_bounds(limits: Interval | None, steps: int) -> tuple[Fraction, Fraction | 
     """
     if limits is None:
         return ONE, None
-    low, high = (exp_interval(epsilon / steps, _EXP_BITS) for epsilon in limits)
-    return low[0], high[1]
+    low_epsilon, high_epsilon = limits
+    low, _ = exp_interval(low_epsilon / steps, _EXP_BITS)
+    _, high = exp_interval(high_epsilon / steps, _EXP_BITS)
+    return low, high
 
 
 # Writing.
@@ -220,10 +224,11 @@ def _list_options(question: FormulaQuestion) -> Record:
 def _write_region(region: Region) -> Record:
     """Return the entries of a region."""
     # The first formula starts at a basis, and each formula leads to the next one.
-    bases = [region.formulas[0].start.basis]
+    first_formula, *_ = region.formulas
+    bases = [first_formula.start.basis]
     bases += [formula.vertex.basis for formula in region.formulas]
     signs = [[_write_signs(basis.columns), _write_signs(basis.rows)] for basis in bases]
-    is_feasible = region.formulas[0].value is not None
+    is_feasible = first_formula.value is not None
     return _REGION.write(region, feasible=is_feasible, bases=signs)
 
 
@@ -293,6 +298,7 @@ def _read_question(question: Record) -> FormulaQuestion:
         raise_corrupt_entry("The options", f"those of the family {family.name}")
 
     def make_request(point: Values) -> Any:
+        """Make the family's request at one point, a dictionary of epsilon and delta."""
         return family.make_request_from_options(**options, **point)
 
     return FormulaQuestion(family, make_request, dict, epsilon_unit=epsilon_unit)
@@ -328,11 +334,11 @@ def _read_root(data: Any) -> Root:
         if not 0 <= end <= _MAX_END:
             raise_corrupt_entry("An end", f"a number in [0, {float(_MAX_END):g}]")
         return Root.from_rational(end)
-    parts = _read_list(data, "An end", length=3)
-    coefficients = read_ratios(parts[0], "coefficients")
+    coefficient_texts, *end_texts = _read_list(data, "An end", length=3)
+    coefficients = read_ratios(coefficient_texts, "coefficients")
     if any(value.denominator != 1 for value in coefficients):
         raise_corrupt_entry("coefficients", "integers")
-    low, high = read_ratios(parts[1:], "an end")
+    low, high = read_ratios(end_texts, "an end")
     bits = max((count_bits(value) for value in (*coefficients, low, high)), default=0)
     is_too_long = len(coefficients) > _MAX_COEFFICIENT_COUNT
     if is_too_long or len(coefficients) * bits > _MAX_END_BITS:
@@ -357,7 +363,8 @@ def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -
     is_feasible = fields["feasible"]
     if not low.is_below(sample) or (high is not None and not high.is_above(sample)):
         raise_corrupt_entry("A sample", "within its region")
-    if not is_feasible and delta[0] < delta[1]:
+    low_delta, high_delta = delta
+    if not is_feasible and low_delta < high_delta:
         raise_corrupt_entry("feasible", "true, or false where delta is one number")
     used_program = program if is_feasible else program.relaxation
     bases = [_read_basis(used_program, pair) for pair in require_list(fields["bases"], "bases")]

@@ -126,6 +126,7 @@ def formula(
         return family.make_request(question, **values)
 
     def read_values() -> Record:
+        """Return the values of the options by name, at ε = 1."""
         return family.read_values({**options, "epsilon": ONE}, with_question=is_named)
 
     formula_question = FormulaQuestion(family, make_request, read_values, options.get("notion"))
@@ -249,8 +250,10 @@ def _solve_patterns(
     if limits is None or limits[0] != limits[1]:
         rule = f"one number for {question.notion}, whose formulas are proven at one epsilon"
         must("epsilon", rule, "none" if limits is None else "..".join(map(str, limits)))
+    epsilon, _ = limits
     delta_interval = deltas or (ZERO, ONE)
-    request = question.make_request({"epsilon": limits[0], "delta": delta_interval[1]})
+    _, largest_delta = delta_interval
+    request = question.make_request({"epsilon": epsilon, "delta": largest_delta})
     # This import loads the model of noise, which other formulas do not need.
     from workbench.formulas.pattern_formulas import solve_pattern_formula
 

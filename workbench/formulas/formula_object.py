@@ -102,11 +102,16 @@ class Formula:
             piece = self._find_piece(x, exact_delta, epsilon)
             if piece.value is None:
                 raise Infeasible(f"No mechanism satisfies the request at epsilon = {epsilon}.")
-            # Without an interval of δ, the end is a constant, so any x gives the δ of the piece.
-            piece_delta = piece.delta[0](Fraction(2)) if exact_delta is None else exact_delta
+            piece_delta = exact_delta
+            if piece_delta is None:
+                # Without an interval of δ the end is a constant, so any x gives its value.
+                delta_low, _ = piece.delta
+                piece_delta = delta_low(Fraction(2))
             bounds = piece.value.enclose(*x, piece_delta)
-            if bounds is not None and bounds[1] - bounds[0] <= _MAX_WIDTH:
-                return bounds
+            if bounds is not None:
+                lower, upper = bounds
+                if upper - lower <= _MAX_WIDTH:
+                    return lower, upper
         raise NotProven(f"The formula has a pole near epsilon = {epsilon}.")
 
     def _find_piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
@@ -117,9 +122,7 @@ class Formula:
         """
         candidates = [piece for piece in self.pieces if _may_contain(piece, x)]
         if not candidates:
-            intervals = {
-                f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces
-            }
+            intervals = {"{:.6g} < ε < {:.6g}".format(*piece.epsilon) for piece in self.pieces}
             must("epsilon", f"where the formula holds ({', '.join(sorted(intervals))})", epsilon)
         if delta is None:
             if any(piece.has_delta_interval for piece in candidates):

@@ -91,7 +91,7 @@ def solve_pattern_formula(
     traced_pieces = request.family.trace_patterns(request, deltas, time_limit, progress)
     epsilon = request.claim.epsilon
     assert isinstance(epsilon, Fraction)
-    low = deltas[0]
+    low, _ = deltas
     solutions: list[_PatternSolution] = []
     unproven: list[tuple[float, float]] = []
     for piece in traced_pieces:
@@ -218,7 +218,7 @@ def _find_optimal_vertex(
     """
     low, high = _enclose_exp_epsilon(request)
     region = find_region_around(program.program, (low + high) / 2, (delta, delta))
-    solution = region.formulas[0]
+    solution, *_ = region.formulas
     is_covered = region.low.is_below(low) and (region.high is None or region.high.is_above(high))
     if not is_covered or solution.value is None:
         return None
@@ -235,7 +235,8 @@ def _make_delta_pieces(
     them. If no such function is near the float, the float itself becomes the end.
     """
     x_low, x_high = map(Root.from_rational, exp_interval(epsilon, _EXP_BITS))
-    lows = [Affine.from_number(deltas[0])]
+    first_delta, last_delta = deltas
+    lows = [Affine.from_number(first_delta)]
     highs = []
     for left_solution, right_solution in pairwise(solutions):
         end = left_solution.frontier_piece.delta_high
@@ -250,7 +251,7 @@ def _make_delta_pieces(
         low = _choose_near(candidates, start, x_low.low)
         lows.append(low)
         highs.append(low if is_joined else Affine.from_number(Fraction(end)))
-    highs.append(Affine.from_number(deltas[1]))
+    highs.append(Affine.from_number(last_delta))
     pieces = []
     for solution, low, high in zip(solutions, lows, highs, strict=True):
         vertex = solution.vertex

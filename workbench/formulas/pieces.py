@@ -28,6 +28,8 @@ from workbench.solvers.exact.polynomials import Affine, Poly, Root
 from workbench.solvers.exact.regions import Ends, Region
 from workbench.solvers.exact.regions import Formula as RegionFormula
 
+_BREAKPOINT_WIDTH = Fraction(1, 1 << 64)  # A breakpoint is written as an interval of this width.
+
 
 def finite_or_none(value: float) -> float | None:
     """Return a number, or None for infinity, which JSON does not have.
@@ -109,7 +111,8 @@ class Piece:
 
         The mechanism is optimal in the first of `parts`. A name is, for example, "P(0|1)".
         """
-        return self.parts[0].masses
+        first_part, *_ = self.parts
+        return first_part.masses
 
     @property
     def epsilon(self) -> FloatPair:
@@ -119,7 +122,8 @@ class Piece:
     @property
     def has_delta_interval(self) -> bool:
         """Return whether the ends of δ differ."""
-        return self.delta[0] != self.delta[1]
+        low, high = self.delta
+        return low != high
 
     @property
     def shadow_prices(self) -> tuple[Affine, Affine] | None:
@@ -172,7 +176,7 @@ class Piece:
         if self.pattern:
             record["broken"] = self.pattern
         elif self.high is not None:
-            root = self.high.refine_to(Fraction(1, 1 << 64))
+            root = self.high.refine_to(_BREAKPOINT_WIDTH)
             record["breakpoint"] = {
                 "polynomial": _list_coefficients(root.polynomial),
                 "value": [float(root.low), float(root.high)],

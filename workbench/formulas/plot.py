@@ -30,6 +30,11 @@ _POINTS_PER_PIECE = 120  # A piece is sampled at this many values of ε.
 # The first formulas have no hatch. When all colours are used, the colours repeat with the next one.
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")
 _MAX_BREAKPOINT_LABELS = 40  # There is space for this many labels of breakpoints.
+_BREAKPOINT_LABEL_HEIGHT = 1.03  # The height of these labels as a share of the height of the axis.
+_BREAKPOINT_LABEL_POINTS = 8  # The size of their letters.
+_TITLE_PAD_POINTS = 42  # The distance of the title from the plot, which has space for the labels.
+_BLACK_INDEX = 6  # The position of black in the list of colours.
+_INFEASIBLE_COLOUR = "#DDDDDD"  # The grey of an interval without a mechanism.
 # The ticks of δ, whose axis has a square-root scale.
 _DELTA_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)
 # If the last piece has no upper end, the axis of ε ends at a multiple of the last breakpoint
@@ -69,15 +74,16 @@ def draw_formulas(
     axis.set_xlim(low, high)
     draw_piece = _draw_region if is_map else _draw_curve
     for piece in pieces:
-        start = max(piece.epsilon[0], low)
-        end = min(piece.epsilon[1], high)
+        piece_low, piece_high = piece.epsilon
+        start = max(piece_low, low)
+        end = min(piece_high, high)
         if start < end:
             draw_piece(axis, piece, np.linspace(start, end, _POINTS_PER_PIECE), numbers)
     _draw_breakpoints(axis, pieces, high)
     axis.set(xlabel="ε", ylabel="δ" if is_map else "optimum", xlim=(low, high))
     if is_map:
         _scale_delta_axis(axis, pieces)
-    axis.set_title(description, pad=42)
+    axis.set_title(description, pad=_TITLE_PAD_POINTS)
     _draw_legend(axis, numbers)
     return figure
 
@@ -85,11 +91,8 @@ def draw_formulas(
 def _scale_delta_axis(axis: Axes, pieces: Sequence[Piece]) -> None:
     """Give the axis of δ a square-root scale up to the largest constant end of a piece."""
     # Ends with a constant denominator count as constants. They are evaluated at x = 2.
-    constant_ends = [
-        float(piece.delta[1](Fraction(2)))
-        for piece in pieces
-        if not piece.delta[1].denominator.degree()
-    ]
+    upper_ends = [high for _, high in (piece.delta for piece in pieces)]
+    constant_ends = [float(end(Fraction(2))) for end in upper_ends if not end.denominator.degree()]
     last = max(constant_ends)
     axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
     axis.set(ylim=(0, last), yticks=[tick for tick in _DELTA_TICKS if tick <= last])
@@ -154,7 +157,7 @@ def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
         pieces: The pieces of a formula.
     """
     ends = sorted({end for piece in pieces for end in piece.epsilon if math.isfinite(end)})
-    last = max(piece.epsilon[1] for piece in pieces)
+    last = max(high for _, high in (piece.epsilon for piece in pieces))
     if math.isfinite(last):
         return ends[0], last
     extended_end = max(_MIN_EPSILON_END, _EPSILON_END_FACTOR * ends[-1])
@@ -163,7 +166,7 @@ def choose_epsilon_range(pieces: Sequence[Piece]) -> FloatPair:
 
 def _region_style(number: int) -> Record:
     """Return the colour and the hatch of a formula with this number."""
-    colours = COLOURS[:6] + COLOURS[7:]  # Black is left out.
+    colours = COLOURS[:_BLACK_INDEX] + COLOURS[_BLACK_INDEX + 1 :]  # Black is left out.
     round_number, colour_index = divmod(number - 1, len(colours))
     return {"color": colours[colour_index], "hatch": _HATCHES[round_number % len(_HATCHES)]}
 
@@ -219,7 +222,8 @@ def _draw_region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[st
     heights = np.sqrt(np.maximum(upper, 0)) - np.sqrt(np.maximum(lower, 0))
     margin = len(epsilons) // 5  # The number keeps off the ends of the region.
     index = min(max(int(np.argmax(heights)), margin), len(epsilons) - 1 - margin)
-    axis_width = axis.get_xlim()[1] - axis.get_xlim()[0]
+    axis_start, axis_end = axis.get_xlim()
+    axis_width = axis_end - axis_start
     is_wide = epsilons[-1] - epsilons[0] > _MIN_LABELLED_SHARE * axis_width
     is_labelled_inside = is_wide and heights[index] > _MIN_LABELLED_SHARE
     middle = (math.sqrt(max(lower[index], 0)) + heights[index] / 2) ** 2
@@ -247,7 +251,7 @@ def _draw_curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str
     number = numbers[piece.to_text()]
     label = _legend_label(piece, number)
     if piece.value is None:
-        axis.axvspan(epsilons[0], epsilons[-1], color="#DDDDDD", label=label)
+        axis.axvspan(epsilons[0], epsilons[-1], color=_INFEASIBLE_COLOUR, label=label)
         return
     optima = sample_values(piece.value, epsilons, piece.steps)
     colour = _region_style(number)["color"]
@@ -256,10 +260,12 @@ def _draw_curve(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str
 
 def _draw_breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
     """Draw a line at every ε where the formula changes, with its number above the plot."""
-    ends = sorted({piece.epsilon[1] for piece in pieces if piece.epsilon[1] < high})
+    piece_ends = {piece_high for _, piece_high in (piece.epsilon for piece in pieces)}
+    ends = sorted(end for end in piece_ends if end < high)
     for end in ends:
         axis.axvline(end, color="black", linestyle=":", linewidth=0.8, alpha=0.6)
-    label_distance = (high - axis.get_xlim()[0]) / _MAX_BREAKPOINT_LABELS
+    axis_start, _ = axis.get_xlim()
+    label_distance = (high - axis_start) / _MAX_BREAKPOINT_LABELS
     label_x = -math.inf
     for end in ends:
         # Labels are moved to the right until they do not touch; a line leads to the breakpoint.
@@ -268,14 +274,14 @@ def _draw_breakpoints(axis: Axes, pieces: Sequence[Piece], high: float) -> None:
             axis.annotate(
                 f"{end:.5f}",
                 (end, 1),
-                (label_x, 1.03),
-                ("data", "axes fraction"),
-                ("data", "axes fraction"),
-                {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0},
+                xytext=(label_x, _BREAKPOINT_LABEL_HEIGHT),
+                xycoords=("data", "axes fraction"),
+                textcoords=("data", "axes fraction"),
+                arrowprops={"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 0},
                 rotation=90,
                 ha="center",
                 va="bottom",
-                fontsize=8,
+                fontsize=_BREAKPOINT_LABEL_POINTS,
             )
 
 

@@ -36,6 +36,7 @@ from workbench.solvers.search import Deadline
 
 # The lines of options in the docstring of `frontier` are wrapped at this many characters.
 _DOC_WIDTH = 119
+_MAX_JOBS = 1024  # A larger number of processes is refused.
 
 BASELINE_OPTIONS = (
     Option(
@@ -96,7 +97,7 @@ def frontier(
         InvalidRequest, SolverUnavailable: an option is wrong. This is found before any solve.
     """
     check_progress(progress)
-    integer_reader(minimum=1, maximum=1024)(jobs, "jobs")
+    integer_reader(minimum=1, maximum=_MAX_JOBS)(jobs, "jobs")
     is_family_name = isinstance(question, str)
     family = _find_frontier_family(question) if is_family_name else find_family(question)
     known_options = [
