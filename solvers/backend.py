@@ -2,7 +2,8 @@
 
     session = get_backend("highs").open(program, Options(gap=1e-9))
     first = session.solve({"delta": 0.1})
-    second = session.solve({"delta": 0.2})    # changes only what differs, starts from the basis
+    # Only the entries that depend on delta change, and the solver starts from the last basis.
+    second = session.solve({"delta": 0.2})
     again = session.solve({"delta": 0.2}, start="cold")
 
 To add a backend, write one file with a `workbench.solvers.contract.Backend`, its line in CLASSES
@@ -62,7 +63,9 @@ def get_backend(label: str) -> Backend:
     name, _, variant = label.partition(":")
     if name not in CLASSES and name not in _find_external_classes():
         names = list_backend_names()
-        near_names = [known for known in names if known.endswith(f":{label.lower()}")]
+        near_names = [
+            known_name for known_name in names if known_name.endswith(f":{label.lower()}")
+        ]
         near_names = near_names or get_close_matches(label.lower(), names, n=1)
         hint = f" Did you mean {near_names[0]}?" if near_names else ""
         raise BackendUnavailable(f"solver must be one of {', '.join(names)}. Got {label!r}.{hint}")

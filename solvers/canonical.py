@@ -153,7 +153,14 @@ def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
 def _require_linear_problem(
     parameters: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str
 ) -> None:
-    """Raise InvalidProgram unless the problem is linear, with distinct and plain parameters."""
+    """Raise InvalidProgram unless the problem is linear, with distinct and plain parameters.
+
+    Args:
+        parameters: parameters of the problem.
+        canonical: CVXPY's canonical program.
+        dims: CVXPY's numbers of rows of each kind of cone.
+        name: name of the program, for errors.
+    """
     if dims.exp or dims.soc or dims.p3d or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
     if len({p.name() for p in parameters}) != len(parameters):

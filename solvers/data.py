@@ -79,17 +79,17 @@ class Data:
         """Return the same program with a zero objective."""
         return replace(self, c=np.zeros_like(self.c), offset=0.0)
 
-    def has_same_pattern(self, other: Data) -> bool:
+    def has_same_pattern(self, other_data: Data) -> bool:
         """Return whether both programs have the same matrix pattern and integer columns.
 
         Args:
-            other: another program.
+            other_data: another program.
         """
         return (
-            self.A.shape == other.A.shape
-            and np.array_equal(self.A.indptr, other.A.indptr)
-            and np.array_equal(self.A.indices, other.A.indices)
-            and np.array_equal(self.integrality, other.integrality)
+            self.A.shape == other_data.A.shape
+            and np.array_equal(self.A.indptr, other_data.A.indptr)
+            and np.array_equal(self.A.indices, other_data.A.indices)
+            and np.array_equal(self.integrality, other_data.integrality)
         )
 
     def with_scaled_rows(self, factors: Vector | None) -> Data:

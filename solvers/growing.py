@@ -316,7 +316,8 @@ class GrowingProgram(RestatedProgram):
         solution = self._h.getSolution()
         scale = self._initial_program.scale
         cost = self._initial_program.cost
-        value = float(self._h.getInfoValue("objective_function_value")[1]) / (scale * cost)
+        _, scaled_value = self._h.getInfoValue("objective_function_value")
+        value = float(scaled_value) / (scale * cost)
         value += self._initial_program.template.offset
         duals = np.array(solution.row_dual) / cost
         if self._row_factors is not None:

@@ -2,7 +2,8 @@
 
     with Interruption(stop=model.terminate) as interruption:
         model.optimize()
-    interruption.is_pressed       # whether Ctrl-C was pressed meanwhile
+    if interruption.is_pressed:   # Ctrl-C was pressed during the solve.
+        ...
 
 Python runs signal handlers only between bytecodes. A long native solve therefore delays Ctrl-C
 until it ends, and then the KeyboardInterrupt discards its answer. Here the C-level handler writes

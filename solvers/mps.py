@@ -177,7 +177,14 @@ def _split_row(index: int, low: float, high: float) -> list[_WrittenRow]:
 def _format_columns(
     data: Data, A: sp.csc_array, column_names: Sequence[str], row_names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the lines of section COLUMNS, with markers around integer columns."""
+    """Yield the lines of section COLUMNS, with markers around integer columns.
+
+    Args:
+        data: numbers of the program. Its matrix is not read.
+        A: coefficients of the rows of the file.
+        column_names: names of the columns.
+        row_names: names of the rows of `A`.
+    """
     costs = data.c.tolist()
     columns = range(len(column_names))
     for is_integer, run in groupby(columns, lambda j: bool(data.integrality[j])):
@@ -187,7 +194,8 @@ def _format_columns(
             part = slice(A.indptr[j], A.indptr[j + 1])
             rows = ["cost", *(row_names[i] for i in A.indices[part].tolist())]
             entries = [*zip(rows, [costs[j], *A.data[part].tolist()], strict=True)]
-            nonzero_entries = [entry for entry in entries if entry[1]]
+            nonzero_entries = [(row, value) for row, value in entries if value]
+            # A column without a number has one line, which says that it exists.
             for row, value in nonzero_entries or entries[:1]:
                 yield f" {column_names[j]} {row} {value!r}"
         if is_integer:

@@ -349,9 +349,9 @@ class _Refinement:
         """Return the largest violation of a bound by x or A x, over 2^P, rounded up."""
         has_low, low = self.low
         has_high, high = self.high
-        below = (low[has_low] - activities[has_low]).tolist()
-        above = (activities[has_high] - high[has_high]).tolist()
-        return -(-int(max([0, *below, *above])) >> self.S)
+        excess_below = (low[has_low] - activities[has_low]).tolist()
+        excess_above = (activities[has_high] - high[has_high]).tolist()
+        return -(-int(max([0, *excess_below, *excess_above])) >> self.S)
 
     def _scale_bounds(self, activities: Integers, scale_bits: int) -> tuple[Vector, Vector]:
         """Return lower and upper bounds of a correction of a point, times 2^scale_bits.

@@ -275,12 +275,13 @@ def build_region(
 
 def _subtract_region(gap: Ends, region: Region) -> list[Ends]:
     """Return the parts of a gap that a region does not cover."""
-    parts: list[Ends] = []
-    if region.low.compare(gap[0]) > 0:
-        parts.append((gap[0], region.low))
-    if region.high is not None and (gap[1] is None or region.high.compare(gap[1]) < 0):
-        parts.append((region.high, gap[1]))
-    return parts
+    gap_low, gap_high = gap
+    uncovered_parts: list[Ends] = []
+    if region.low.compare(gap_low) > 0:
+        uncovered_parts.append((gap_low, region.low))
+    if region.high is not None and (gap_high is None or region.high.compare(gap_high) < 0):
+        uncovered_parts.append((region.high, gap_high))
+    return uncovered_parts
 
 
 def _find_region_in_gap(program: ParametricProgram, gap: Ends, deltas: Interval) -> Region:
@@ -292,14 +293,25 @@ def _find_region_in_gap(program: ParametricProgram, gap: Ends, deltas: Interval)
 def _find_region_of_samples(
     program: ParametricProgram, samples: Iterable[Fraction], gap: Ends, deltas: Interval
 ) -> Region:
-    """Find the region around the first sample that is on no border."""
+    """Find the region around the first sample that is on no border.
+
+    Args:
+        program: the program.
+        samples: numbers x to try in this order. Those outside the gap are skipped.
+        gap: the interval of x to which the region is cut.
+        deltas: ends of δ.
+
+    Raises:
+        NoRationalSolution: no basis is proven optimal at a sample.
+    """
+    gap_low, gap_high = gap
     for k, sample in enumerate(samples):
         is_refined = k >= _REFINED_FROM_SAMPLE
         find_vertex = _refine_vertex if is_refined else _propose_vertex
         x = sample
         if is_refined:
             x = Fraction(round(sample * _DYADIC_DENOMINATOR), _DYADIC_DENOMINATOR)
-        if not gap[0].is_below(x) or (gap[1] is not None and not gap[1].is_above(x)):
+        if not gap_low.is_below(x) or (gap_high is not None and not gap_high.is_above(x)):
             continue
         try:
             formulas, conditions = _find_formulas(program, x, deltas, find_vertex)
@@ -308,7 +320,7 @@ def _find_region_of_samples(
             continue
         return Region(*find_sign_interval(polynomials, x, *gap), formulas, x)
     raise NoRationalSolution(
-        f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}."
+        f"No basis that the solver proposes is exactly optimal near x = {float(gap_low):g}."
     )
 
 
@@ -389,12 +401,13 @@ def chain_formulas(
     Returns:
         The formulas, and the conditions under which they are optimal.
     """
-    low = Affine.from_number(deltas[0])
-    top = Affine.from_number(deltas[1])
-    if deltas[0] == deltas[1]:
+    low_delta, high_delta = deltas
+    low = Affine.from_number(low_delta)
+    top = Affine.from_number(high_delta)
+    if low_delta == high_delta:
         vertex = vertices[0]
-        formula = Formula(vertex.value.with_delta(deltas[0]), low, low, vertex, vertex)
-        return (formula,), _optimality_conditions(vertex, deltas[0])
+        formula = Formula(vertex.value.with_delta(low_delta), low, low, vertex, vertex)
+        return (formula,), _optimality_conditions(vertex, low_delta)
     runs = _group_by_formula(vertices)
     start = runs[0][0]
     formulas = []

@@ -110,10 +110,10 @@ def audit_file(
     if delta is not None:
         from workbench.privacy.composition import compose
 
-        least = compose(mechanism, delta=delta)
-        values |= {"delta": least.delta, "epsilon_at_delta": least.epsilon}
+        one_run = compose(mechanism, delta=delta)
+        values |= {"delta": one_run.delta, "epsilon_at_delta": one_run.epsilon}
         rows.append(
-            (f"exact epsilon at delta {least.delta:.6g}", f"{least.epsilon!r} (rounded up)")
+            (f"exact epsilon at delta {one_run.delta:.6g}", f"{one_run.epsilon!r} (rounded up)")
         )
     if risk:
         from workbench.privacy.risk import risk as measure_risk

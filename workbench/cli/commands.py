@@ -150,7 +150,14 @@ def _load_lazily(*names: str) -> None:
 
 
 def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
-    """Add a command or a group of commands.toml to its group."""
+    """Add a command or a group of commands.toml to its group.
+
+    Args:
+        group: The group that gets the command.
+        path: The command as it is called, such as "publish count".
+        name: Its last word.
+        entry: Its entry in commands.toml.
+    """
     epilog = None
     if "examples" in entry:
         epilog = format_epilog(entry["examples"])

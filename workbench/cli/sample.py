@@ -132,14 +132,14 @@ def _book_draws(
     left = ledger.describe_remaining_budget(releases)
     warn_of_readers(ledger.path)
     ledger_name = ledger.path.name
-    rest = ""
+    remainder_clause = ""
     if ledger.terms.epsilon is not None:
-        rest = f", which has {left} left"
+        remainder_clause = f", which has {left} left"
     change = "adding or removing"
     if ledger.terms.relation == "replace":
         change = "replacing the rows of"
     notes = [
-        f"This is release {number} of {ledger_name}{rest}. `workbench publish again "
+        f"This is release {number} of {ledger_name}{remainder_clause}. `workbench publish again "
         f"{ledger_name} {number}` prints the draws again and uses no budget.",
         f"The cost is right only if {change} one person leaves the true answer unchanged or "
         "changes it to a neighbouring answer.",

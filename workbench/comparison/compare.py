@@ -230,7 +230,14 @@ def compare_request(
 def _iterate_comparison(
     request: Request, solvers: Sequence[str], limit: float | None, progress: Progress
 ) -> Iterator[Row]:
-    """Yield one row per solver."""
+    """Yield one row per solver.
+
+    Args:
+        request: The request, which every solver answers.
+        solvers: Names of the solvers.
+        limit: Time limit of each solver in seconds. None: no limit.
+        progress: Function that is called with (solvers done, solvers, next solver).
+    """
     for position, solver in enumerate(solvers):
         progress(position, len(solvers), solver)
         yield _compare_one_solver(request, solver, limit)

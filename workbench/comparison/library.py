@@ -430,14 +430,14 @@ def _check_record(record: Any) -> None:
             raise CorruptFile(f"{name} must be a number.")
 
 
-def known_range(known: Values) -> tuple[float | None, float | None]:
+def known_range(record: Values) -> tuple[float | None, float | None]:
     """Return (bound, value) of a record: the interval of the optimum. None: not known.
 
     Args:
-        known: a record. Its field `optimum` replaces a bound or a value that is missing.
+        record: a record. Its field `optimum` replaces a bound or a value that is missing.
     """
-    optimum = known.get("optimum")
-    return known.get("bound", optimum), known.get("value", optimum)
+    optimum = record.get("optimum")
+    return record.get("bound", optimum), record.get("value", optimum)
 
 
 def _list_program_files(folder: Path) -> list[Path]:

@@ -426,10 +426,10 @@ def _recommend_for_kind(kind: str, part: pd.DataFrame) -> str:
     """Write the sentence that recommends a solver for one kind of program."""
     counts = list(zip(part["solved"], part["certified"], strict=True))
     best_counts = max(counts)
+    _, best_certified_count = best_counts
     records = table_records(part)
     equals = [row for row in records if (row["solved"], row["certified"]) == best_counts]
-    has_certified = bool(best_counts[1])
-    gap = "worst_certified_gap" if has_certified else "worst_gap_to_best"
+    gap = "worst_certified_gap" if best_certified_count else "worst_gap_to_best"
     best = choose_preferred(equals, gap, "shifted_mean_seconds")
     if not best["solved"]:
         return f"For {kind}s no solver can be recommended: none solved any of them."

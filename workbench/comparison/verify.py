@@ -44,7 +44,7 @@ VERIFICATION_COLUMNS = (
     "private",
     "failure",
 )
-_NO_SOLVER = "none"  # the column "solver" of a request that needs none
+_NO_SOLVER = "none"  # The column "solver" has this value if a request needs no solver.
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,14 @@ def _make_group_key(row: Row) -> tuple[str, str, str]:
 
 
 def _count_agreements(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
-    """Return the row of `summarise_verification` for one group of rows."""
+    """Return the row of `summarise_verification` for one group of rows.
+
+    Args:
+        solver: Name of the solver of the group.
+        oracle: Name of the oracle, or why there is none.
+        kind: Kind of the oracle. A value beyond a bound is no difference.
+        rows: The rows of the group.
+    """
     differences = [row["difference"] for row in rows if row["difference"] is not None]
     if kind == "upper bound":
         differences = [max(0.0, difference) for difference in differences]

@@ -117,9 +117,10 @@ def _split_row(row: str, place: str, *, multiline: bool) -> list[str]:
         cell = _CELL.match(row, end)
         if cell is None or ("\r" in cell[0] and not multiline):
             raise CorruptFile(f"{place} is not CSV: {_explain_bad_cell(row, end)}.")
-        cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
+        quoted_text, plain_text, separator = cell.groups()
+        cells.append(plain_text if quoted_text is None else quoted_text.replace('""', '"'))
         end = cell.end()
-        if not cell[3]:
+        if not separator:
             return cells
 
 
@@ -129,5 +130,5 @@ def _explain_bad_cell(row: str, start: int) -> str:
         return "it holds a carriage return that ends no line"
     if row[start] == '"':
         return f"text follows a quoted cell, {row[start:][:_SHOWN_CHARACTERS]!r}"
-    shown = row[start:].partition(",")[0][:_SHOWN_CHARACTERS]
-    return f"a quote stands inside a cell without quotes, {shown!r}"
+    shown_text = row[start:].partition(",")[0][:_SHOWN_CHARACTERS]
+    return f"a quote stands inside a cell without quotes, {shown_text!r}"

@@ -129,8 +129,7 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
         ends = split_ends(value, name)
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
-    low = read_number(ends[0], name)
-    high = read_number(ends[1], name)
+    low, high = (read_number(end, name) for end in ends)
     if low >= high:
         must(name, "LOW..HIGH with LOW < HIGH", repr(value))
     return low, high
@@ -207,16 +206,16 @@ def read_bins(
     outputs = tuple(read_number(part, "a bin") for part in parts)
     if any(abs(output) > MAX_INPUT_SIZE for output in outputs):
         must("bins", f"at most {MAX_INPUT_SIZE:g} in size", max(map(abs, outputs)))
-    shown = ", ".join(f"{float(output):g}" for output in outputs)
+    output_list = ", ".join(f"{float(output):g}" for output in outputs)
     if len(outputs) < 2:
-        must("bins", "at least 2 numbers", shown or "none")
+        must("bins", "at least 2 numbers", output_list or "none")
     if any(low >= high for low, high in pairwise(outputs)):
-        must("bins", "strictly increasing", shown)
+        must("bins", "strictly increasing", output_list)
     if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
         domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
         if not middle:
             domain = f"[-c, c] = {domain}"
-        must("bins", f"numbers that cover the inputs, {domain}", shown)
+        must("bins", f"numbers that cover the inputs, {domain}", output_list)
     return outputs
 
 

@@ -350,10 +350,10 @@ def read_label_point(label: Any) -> Any:
 
 def _list_for_message(labels: Sequence[Any]) -> str:
     """List the first labels for a message."""
-    shown = ", ".join(str(_format_short(label)) for label in labels[:_MAX_LISTED_LABELS])
+    label_list = ", ".join(str(_format_short(label)) for label in labels[:_MAX_LISTED_LABELS])
     if len(labels) > _MAX_LISTED_LABELS:
-        return f"{shown}, ..."
-    return shown
+        return f"{label_list}, ..."
+    return label_list
 
 
 def _format_short(label: Any) -> Any:

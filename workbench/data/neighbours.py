@@ -254,21 +254,29 @@ def _read_pairs(
     index: PointIndex,
     is_directed: bool,
 ) -> Neighbours:
-    """Read rows of two inputs, or of two inputs and their distance. Raises InvalidRequest."""
+    """Read rows of two inputs, or of two inputs and their distance.
+
+    Args:
+        entries: The rows.
+        inputs: The inputs of the question, for errors.
+        index: Finds the position of an input by its value or label.
+        is_directed: Whether (a, b) and (b, a) are different pairs.
+
+    Raises:
+        InvalidRequest: A row is wrong, or only some rows have a distance.
+    """
     distances_by_pair: dict[Pair, Fraction | None] = {}
     for entry in entries:
         row = read_list(entry, "a pair of neighbours", "two inputs")
         if len(row) not in (2, 3):
             must("a pair of neighbours", "two inputs, and perhaps their distance", row)
-        ends = [_find_input(cell, index) for cell in row[:2]]
-        if ends[0] == ends[1]:
-            must(
-                "neighbours", "pairs of different inputs", f"{format_point(inputs[ends[0]])} twice"
-            )
-        pair = (ends[0], ends[1]) if is_directed else (min(ends), max(ends))
+        i, j = (_find_input(cell, index) for cell in row[:2])
+        if i == j:
+            must("neighbours", "pairs of different inputs", f"{format_point(inputs[i])} twice")
+        pair = (i, j) if is_directed else (min(i, j), max(i, j))
         distance = None
         if len(row) == 3:
-            names = " and ".join(str(format_point(inputs[i])) for i in pair)
+            names = " and ".join(str(format_point(inputs[position])) for position in pair)
             distance = read_positive(row[2], f"the distance of {names}")
         if pair in distances_by_pair and distances_by_pair[pair] != distance:
             must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
@@ -335,7 +343,17 @@ def _read_matrix(
     index: PointIndex,
     is_directed: bool,
 ) -> Neighbours:
-    """Read a symmetric matrix of distances of all inputs as the pairs whose distance is finite."""
+    """Read a symmetric matrix of distances of all inputs as the pairs whose distance is finite.
+
+    Args:
+        rows: The matrix, one row for each input.
+        inputs: The inputs of the question.
+        index: As in `_read_pairs`.
+        is_directed: As in `_read_pairs`.
+
+    Raises:
+        InvalidRequest: The matrix is not symmetric, or its diagonal is not 0.
+    """
     table = [list(row) for row in rows]
     entries = []
     for i, j in product(range(len(inputs)), repeat=2):

@@ -113,10 +113,11 @@ class Projection:
         """Return (k_x, k_y), exact multiples of a millimetre."""
         north = math.radians(EARTH_RADIUS_METRES)
         east = north * math.cos(math.radians(float(self.latitude)))
-        scales = [round(scale * _MILLIMETRES_PER_METRE) for scale in (east, north)]
-        return Fraction(scales[0], _MILLIMETRES_PER_METRE), Fraction(
-            scales[1], _MILLIMETRES_PER_METRE
+        k_x, k_y = (
+            Fraction(round(scale * _MILLIMETRES_PER_METRE), _MILLIMETRES_PER_METRE)
+            for scale in (east, north)
         )
+        return k_x, k_y
 
     def project(self, point: RationalPair) -> RationalPair:
         """Return a place in metres, exactly.
@@ -165,8 +166,9 @@ class Projection:
         farthest = max(math.hypot(float(x), float(y)) for x, y in places)
         centre_cosine = math.cos(math.radians(float(self.latitude)))
         distortion = 0.0
+        _, metres_per_latitude = self.metres_per_degree
         for _, y in places:
-            latitude = float(self.latitude) + float(y / self.metres_per_degree[1])
+            latitude = float(self.latitude) + float(y / metres_per_latitude)
             cosine = max(math.cos(math.radians(latitude)), 0.0)
             east_error = abs(centre_cosine / cosine - 1) if cosine else math.inf
             distortion = max(distortion, east_error)
@@ -230,7 +232,7 @@ def _list_from_largest_gap(longitudes: Sequence[Fraction]) -> tuple[Fraction, ..
     """List longitudes without a jump of 360 degrees, except in their largest gap."""
     ordered = sorted({longitude % 360 for longitude in longitudes})
     previous = [ordered[-1] - 360, *ordered[:-1]]
-    gaps = [after - before for before, after in zip(previous, ordered, strict=True)]
+    gaps = [east - west for west, east in zip(previous, ordered, strict=True)]
     start = ordered[gaps.index(max(gaps))]
     return tuple(start + (longitude - start) % 360 for longitude in ordered)
 

@@ -83,8 +83,8 @@ def _list_step_differences(values: Iterable[Fraction], step: Fraction) -> set[in
     integers, scale = to_common_denominator([value / step for value in values])
     differences = set()
     for a, b in itertools.combinations(integers, 2):
-        floor, rest = divmod(abs(a - b), scale)
+        floor, remainder = divmod(abs(a - b), scale)
         differences.add(floor)
-        if rest:
+        if remainder:
             differences.add(floor + 1)
     return differences - {0}

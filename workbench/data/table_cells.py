@@ -74,10 +74,10 @@ class Condition:
             holds = _COMPARISONS[self.relation]
             bound = read_number(self.value, "where")
             return [number is not None and holds(number, bound) for number in column.list_numbers()]
-        wanted = make_category_key(self.value)
+        wanted_key = make_category_key(self.value)
         is_equal = self.relation == "="
-        keys = column.list_categories({wanted})
-        return [key is not None and (key == wanted) is is_equal for key in keys]
+        keys = column.list_categories({wanted_key})
+        return [key is not None and (key == wanted_key) is is_equal for key in keys]
 
     def __str__(self) -> str:
         value = self.value
@@ -224,18 +224,18 @@ def read_values(value: Any) -> CellList:
     if not labels or not all(labels):
         must("values", rule, value)
     keys = tuple(make_category_key(entry) for entry in entries)
-    seen: set[Hashable] = set()
+    seen_keys: set[Hashable] = set()
     for key, label in zip(keys, labels, strict=True):
-        if key in seen:
+        if key in seen_keys:
             must("values", "all different (case and blanks do not count)", f"{label} twice")
-        seen.add(key)
+        seen_keys.add(key)
     if len({*labels}) < len(labels):  # The fraction 1/2 and the text 1/2 look alike.
         must("values", "all different as texts", labels)
     _check_cell_count(len(labels), "values")
-    other = None
+    other_position = None
     if OTHER in keys:
-        other = keys.index(OTHER)
-    return CellList(labels, keys, other=other)
+        other_position = keys.index(OTHER)
+    return CellList(labels, keys, other=other_position)
 
 
 def read_bin_list(value: Any) -> CellList:
@@ -278,11 +278,11 @@ def read_bin_list(value: Any) -> CellList:
     texts = [format_fraction(edge) for edge in edges]
     labels = [f"{low} to under {high}" for low, high in pairwise(texts)]
     labels[-1] = f"{texts[-2]} to {texts[-1]}"
-    other = None
+    other_position = None
     if has_other:
-        other = len(labels)
+        other_position = len(labels)
         labels.append(OTHER)
-    return CellList(tuple(labels), edges=edges, other=other)
+    return CellList(tuple(labels), edges=edges, other=other_position)
 
 
 def _check_cell_count(count: int | Fraction, name: str) -> None:

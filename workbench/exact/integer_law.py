@@ -345,9 +345,10 @@ class IntegerLaw:
         """
         r = self.ratio
         period = self.period
-        constant = r / (1 - r)  # Σ r^b
-        linear = period * r / (1 - r) ** 2  # Σ b period r^b
-        square = period * period * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
+        # The sums over the periods b >= 1 of r^b, b period r^b and (b period)² r^b.
+        constant = r / (1 - r)
+        linear = period * r / (1 - r) ** 2
+        square = period * period * r * (1 + r) / (1 - r) ** 3
         s0, s1, s2 = (sum(w * a**k for w, a in block) for k in range(3))
         moments = (
             s0 * constant,

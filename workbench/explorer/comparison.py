@@ -174,8 +174,8 @@ def _has_equal_weights(query: Query) -> bool:
 def _describe_row(row: Row, *, is_uniform: bool) -> Row:
     """Return a row of `recommend` with its name, its remark and its address."""
     remark = row["notes"]
-    for note, words in _REMARK_WORDS.items():
-        remark = remark.replace(note, words)
+    for note, plain_words in _REMARK_WORDS.items():
+        remark = remark.replace(note, plain_words)
     if is_uniform:
         remark = remark.replace(_PRIOR_NOTE, _UNIFORM_REMARK)
     address = read_design_command(row["command"] or "")
@@ -195,13 +195,13 @@ def read_design_command(command: str) -> tuple[Family, Record] | None:
     Returns:
         The family and the texts of its options. None for another command.
     """
-    _, *words = shlex.split(command) or [""]
+    _, *arguments = shlex.split(command) or [""]
     names = {family.name for family in list_families()}
-    if len(words) < 2 or words[0] != "design" or words[1] not in names:
+    if len(arguments) < 2 or arguments[0] != "design" or arguments[1] not in names:
         return None
-    family = get_family(words[1])
+    family = get_family(arguments[1])
     try:
-        return family, read_arguments(family, words[2:])
+        return family, read_arguments(family, arguments[2:])
     except WorkbenchError:
         # A page does not offer an option of the command.
         return None
@@ -246,13 +246,13 @@ def _write_lead(query: Query, best: Row, rows: Sequence[Row], quantity: str) -> 
     if quantity == figures.LOSS_NAMES["squared"]:
         sentence += f" (typically ±{round_loss(math.sqrt(best['objective']), _ERROR_DIGITS)})"
     bound = best["bound"]
-    other = "no mechanism of this kind"
+    bounded_kind = "no mechanism of this kind"
     for row in rows:
         if row["bound"] and _contains_every_mechanism(query, row):
             bound = row["bound"]
-            other = "no mechanism"
+            bounded_kind = "no mechanism"
     if bound:
-        sentence += f"; {other} is below {round_loss(bound, _BOUND_DIGITS, is_bound=True)}"
+        sentence += f"; {bounded_kind} is below {round_loss(bound, _BOUND_DIGITS, is_bound=True)}"
     sentence += "."
     simple = _find_simple_row(best, rows)
     if simple is not None and best["objective"] > 0:

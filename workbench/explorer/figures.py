@@ -177,8 +177,8 @@ def name_published(name: str) -> str:
     Args:
         name: Its name in tables, or that of its law, such as "geometric, of the answer 4".
     """
-    base, comma, rest = name.partition(",")
-    return f"{_PUBLISHED_NAMES.get(base, base)}{comma}{rest}"
+    base, comma, suffix = name.partition(",")
+    return f"{_PUBLISHED_NAMES.get(base, base)}{comma}{suffix}"
 
 
 def make_published_curves(
@@ -291,14 +291,14 @@ def make_profile_figures(mechanism: Any, claim: Claim | None) -> list[FigureData
         y = [_compute_gaussian_delta(float(mu), epsilon) for epsilon in x]
         figure["series"].append(_make_request_series(x, y))
 
-    shown = [figure]
+    figures = [figure]
     dp = next((profile for profile in profiles if profile.notion == "dp"), None)
     if dp and not subject.is_one_sided:
-        shown.append(_make_tradeoff_figure(dp, points, claim))
+        figures.append(_make_tradeoff_figure(dp, points, claim))
     divergence = _make_divergence_figure(subject, claim)
     if divergence:
-        shown.insert(0, divergence)
-    return shown
+        figures.insert(0, divergence)
+    return figures
 
 
 def _get_claim_values(claim: Claim | None) -> Values:

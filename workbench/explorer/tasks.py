@@ -305,9 +305,9 @@ class Tasks:
         name = request.get("class")
         if not isinstance(name, str):
             must("class", "a text", type(name).__name__)
-        stored = self._comparison
-        if stored is not None and stored[0] == _write_query_key(request):
-            result = stored[1]
+        stored_key, stored_result = self._comparison or ("", None)
+        if stored_result is not None and stored_key == _write_query_key(request):
+            result = stored_result
         else:
             result = alone.compute_recommendation(request, report_progress, only=name)
         view = comparison.describe_class(result, name)

@@ -128,8 +128,8 @@ def word_facts(design: Design) -> list[tuple[str, str]]:
         shown_label = _FACT_LABELS.get(label, label)
         if not shown_label:
             continue
-        for word, other in _FACT_WORDS.items():
-            text = text.replace(word, other)
+        for word, replacement in _FACT_WORDS.items():
+            text = text.replace(word, replacement)
         if label == "requested" and text.startswith(f"{notion},"):
             text = f"{name_notion(notion)}{text.removeprefix(notion)}"
         facts.append((shown_label, text))

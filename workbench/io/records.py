@@ -315,16 +315,16 @@ class RecordForm:
         self.constants = constants
         self.entries = entries
 
-    def write(self, source: Any, **others: Any) -> Record:
+    def write(self, source: Any, **given_entries: Any) -> Record:
         """Write a record as data for JSON.
 
         Args:
             source: Object whose attributes are the entries.
-            **others: Entries that are not taken from the object.
+            **given_entries: Entries that are not taken from the object.
         """
         record = {**self.constants}
         for name, entry in self.entries.items():
-            value = others[name] if name in others else getattr(source, name)
+            value = given_entries[name] if name in given_entries else getattr(source, name)
             record[name] = entry.write(value)
         return record
 

@@ -108,9 +108,11 @@ def render_table(rows: pd.DataFrame) -> str:
     """
     import pandas as pd
 
-    shown = rows.astype(object).where(rows.notna(), "-")
+    shown_rows = rows.astype(object).where(rows.notna(), "-")
     with pd.option_context("display.max_colwidth", None):
-        text = shown.to_html(index=False, border=0, justify="left", float_format="{:.9g}".format)
+        text = shown_rows.to_html(
+            index=False, border=0, justify="left", float_format="{:.9g}".format
+        )
     return f"<div style='{_TABLE_STYLE}'>{''.join(map(str.strip, text.splitlines()))}</div>"
 
 

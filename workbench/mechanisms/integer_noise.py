@@ -138,8 +138,8 @@ class LineNoise(ShownMechanism):
         if x is not None:
             self.read_answer(x)
         cells = self.cells
-        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.end_sums]
-        weights = [tails[0], *cells.weights, tails[1]]
+        lower_tail, upper_tail = (cells.ratio / (1 - cells.ratio) * end for end in cells.end_sums)
+        weights = [lower_tail, *cells.weights, upper_tail]
         if self.atom:
             weights[1 - cells.first] += self.atom
         return Distribution(weights)

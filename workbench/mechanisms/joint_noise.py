@@ -190,7 +190,8 @@ def count_key_bits(key: Pair) -> int:
     Args:
         key: Numerator and denominator.
     """
-    return key[0].bit_length() + key[1].bit_length()
+    numerator, denominator = key
+    return numerator.bit_length() + denominator.bit_length()
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,8 +235,8 @@ class JointNoise(ShownMechanism):
         if x is not None:
             self.read_answer(x)
         noise = self.noise
-        tails = [noise.ratio / (1 - noise.ratio) * end for end in noise.end_sums]
-        return Distribution([tails[0], *noise.weights, tails[1]])
+        lower_tail, upper_tail = (noise.ratio / (1 - noise.ratio) * end for end in noise.end_sums)
+        return Distribution([lower_tail, *noise.weights, upper_tail])
 
     @property
     def outputs(self) -> Integers:

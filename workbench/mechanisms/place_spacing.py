@@ -41,8 +41,8 @@ def compute_spacing(places: Vector) -> float:
     """
     nearest = []
     for number, place in enumerate(places):
-        others = np.delete(places, number, axis=0)
-        nearest.append(float(np.hypot(*(others - place).T).min()))
+        other_places = np.delete(places, number, axis=0)
+        nearest.append(float(np.hypot(*(other_places - place).T).min()))
     return float(np.median(nearest))
 
 

@@ -82,7 +82,7 @@ class Laws:
         l = self.q.array
         bits = _FIRST_BITS
         while undecided.size:
-            # low <= 2^bits e^ε <= high
+            # The ends satisfy low <= 2^bits e^ε <= high.
             low, high = exp_bounds_of_ratio(epsilon.numerator, epsilon.denominator, bits)
             left = k[undecided] * (self.q.total << bits)
             right = l[undecided] * self.p.total

@@ -506,8 +506,8 @@ def limit_work(units: float) -> Iterator[None]:
     try:
         yield
     finally:
-        used = new_limit - _remaining_work.get()
-        _remaining_work.set(previous_limit - used)
+        used_work = new_limit - _remaining_work.get()
+        _remaining_work.set(previous_limit - used_work)
 
 
 def reserve_work(units: float) -> bool:

@@ -204,4 +204,5 @@ def _compute_gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
 
 def _format_pair(point: RationalPair) -> str:
     """Format a point (α, β) for an error."""
-    return f"({float(point[0]):g}, {float(point[1]):g})"
+    alpha, beta = point
+    return f"({float(alpha):g}, {float(beta):g})"

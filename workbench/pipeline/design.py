@@ -45,7 +45,7 @@ _ATTRIBUTE_HINTS = {
 }
 # By the name of a law: its values and masses; for a density, the edges of cells and mean heights.
 LawsByName = Mapping[str, tuple[Any, Any]]
-Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, column heads, rows) of each table
+Tables = list[tuple[str, list[str], list[list[Any]]]]  # Tables: (title, column heads, rows).
 
 
 class Reports(ABC):

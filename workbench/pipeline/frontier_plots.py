@@ -465,7 +465,8 @@ def _list_pieces(pieces: pd.DataFrame, x: str, y: str) -> list[Record]:
     shares = np.concatenate([[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)])
     lines: list[Record] = []
     for is_proven, group in pieces.groupby(pieces["status"].eq("optimal")):
-        starts = group[[x, y]].to_numpy(float)  # shape (pieces, 2)
+        # The ends of the pieces have shape (pieces, 2).
+        starts = group[[x, y]].to_numpy(float)
         ends = group[[f"{x}_high", f"{y}_high"]].to_numpy(float)
         # Shape (pieces, points, 2). A NaN after each piece interrupts the line.
         points = starts[:, None, :] + shares[None, :, None] * (ends - starts)[:, None, :]

@@ -402,7 +402,7 @@ def compute_masses(law: IntegerLaw, low: int, high: int, number: Number = float)
     # A noise value in the tails is moved by whole periods to a listed one. Each period that it is
     # moved multiplies its mass by the ratio.
     distance = np.maximum(np.maximum(eta - law.last, law.first - eta), 0)
-    periods = -(-distance // law.period)  # division rounded up
+    periods = -(-distance // law.period)  # The quotient is rounded up.
     listed = np.where(eta > law.last, eta - periods * law.period, eta + periods * law.period)
     # The power of a Fraction by an array would be a float, so the ratio is converted first.
     ratio = number(law.ratio)
@@ -429,7 +429,8 @@ def compute_clamped_rows(law: IntegerLaw, count: int, number: Number = float) ->
     mass_above = number(1 - law.weight_below(count) / law.total)
     upper_tail = np.cumsum(masses[::-1])[::-1] + mass_above
     rows = []
-    for first in range(count - 1, -1, -1):  # index of the noise from answer i to output 0
+    # `first` is the index of the noise from answer i to output 0. It falls as i rises.
+    for first in range(count - 1, -1, -1):
         if first % ITEMS_PER_CLOCK_CHECK == 0:
             check_time_limit()
         last = first + count - 1

@@ -324,7 +324,17 @@ def refuse_foreign_errors(package: str) -> Iterator[None]:
 def _audit_baseline(
     family: ComparedFamily, baseline: Baseline, package: str, request: Any
 ) -> Reference:
-    """Audit a baseline under the neighbours of a question, and compute its expected loss."""
+    """Audit a baseline under the neighbours of a question, and compute its expected loss.
+
+    Args:
+        family: The family of the request.
+        baseline: The baseline to audit.
+        package: Name of the package that registered it, for errors.
+        request: The request.
+
+    Raises:
+        NotApplicable: The baseline fails, or is not private at the budget.
+    """
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
         related = family.relate_mechanism(request, mechanism)

@@ -66,7 +66,10 @@ def list_families(name: str | None = None) -> list[Family]:
     """
     if name is not None and name in BUILTIN_FAMILIES:
         return [_load_builtin_family(name)]
-    return [get_family(other) for other in list_family_names() if name in (None, other)]
+    names = list_family_names()
+    if name is not None:
+        names = [name] if name in names else []
+    return [get_family(family_name) for family_name in names]
 
 
 @cache

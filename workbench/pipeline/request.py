@@ -375,7 +375,9 @@ def refuse_option(name: str, notion: str, got: Any) -> NoReturn:
         got: Value of the option, as the message shows it.
     """
     supporting_notions = [
-        other for other in BUILT_IN_NOTIONS if name in get_notion(other).parameters
+        notion_name
+        for notion_name in BUILT_IN_NOTIONS
+        if name in get_notion(notion_name).parameters
     ]
     hint = ""
     if supporting_notions:

@@ -351,15 +351,15 @@ class ProblemSession(Session):
     Args:
         request: The request: its question, claim, aim and how.
         problem_class: Function of a request that returns its problem.
-        least: Lower end of the search for a minimal ε: no smaller ε is tried.
+        lower_end: Lower end of the search for a minimal ε: no smaller ε is tried.
     """
 
     def __init__(
-        self, request: Request, problem_class: Callable[[Any], Problem], least: Fraction = ZERO
+        self, request: Request, problem_class: Callable[[Any], Problem], lower_end: Fraction = ZERO
     ) -> None:
         super().__init__(request)
         self._make_problem = problem_class
-        self._least_epsilon = least
+        self._lower_end = lower_end
         self._programs = Programs(request.how.solver)
 
     def close(self) -> None:
@@ -383,7 +383,7 @@ class ProblemSession(Session):
             request = request.at_point(point)
         minimise = request.aim.minimise
         if minimise == "epsilon":
-            return self._design_least(request, "epsilon", self._least_epsilon)
+            return self._design_least(request, "epsilon", self._lower_end)
         try:
             return design_problem(self._make_problem(request), self._programs, start)
         except Infeasible as error:
@@ -420,13 +420,13 @@ class ProblemSession(Session):
                 sentences += _describe_feasible_value(name, session.design())
         return sentences
 
-    def _design_least(self, request: Any, name: str, least: Fraction) -> Design:
+    def _design_least(self, request: Any, name: str, lower_end: Fraction) -> Design:
         """Return the design at the minimal ε or δ that was found.
 
         Args:
             request: The request: its question, claim, aim and how.
             name: "epsilon" or "delta".
-            least: Lower end of the search: the smallest value that is tried.
+            lower_end: Lower end of the search: the smallest value that is tried.
 
         Returns:
             The design. Its objective is the value, its bound the largest value that is excluded.
@@ -446,7 +446,7 @@ class ProblemSession(Session):
                 return unproven
 
         try:
-            optimum = _search_least_value(design_at, request, least, name)
+            optimum = _search_least_value(design_at, request, lower_end, name)
         except NotProven as error:
             if error.design is not None:
                 values = {name: error.design.request.claim.values[name]}
@@ -488,7 +488,7 @@ class _LeastValueSearch:
     Args:
         design_at: Function of a value that returns the design of minimal loss there.
         request: The request: its question, claim, aim and how.
-        least: Lower end of the search: the smallest value that is tried.
+        lower_end: Lower end of the search: the smallest value that is tried.
         name: "epsilon" or "delta".
 
     Attributes:
@@ -499,11 +499,11 @@ class _LeastValueSearch:
     best: Design
 
     def __init__(
-        self, design_at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
+        self, design_at: Callable[[Fraction], Design], request: Any, lower_end: Fraction, name: str
     ) -> None:
         self._design_at = design_at
         self._request = request
-        self._least = least
+        self._lower_end = lower_end
         self._name = name
         self._limit: Fraction = request.claim.values[name]
         self._max_loss = request.aim.max_loss
@@ -588,14 +588,14 @@ class _LeastValueSearch:
 
     def _choose_point(self, low: Fraction, high: Fraction) -> Fraction:
         """Return the next value to try between low and high, or `high` to end the search."""
-        if high - low <= Fraction(_RELATIVE_WIDTH) * high or high <= self._least:
+        if high - low <= Fraction(_RELATIVE_WIDTH) * high or high <= self._lower_end:
             return high
         # Above low = 0 nothing is excluded yet. Minimal values are often far below the limit.
         default_share = 0.5 if low else 0.25
         point = Fraction(f"{self._chords.choose_point(low, high, default_share):.15g}")
         if not low < point < high:
             point = (low + high) / 2
-        return max(self._least, point)
+        return max(self._lower_end, point)
 
     def _list_nearby_values(self) -> Iterator[Fraction]:
         """List a larger and a smaller value for each undecided value, including later ones."""
@@ -605,14 +605,14 @@ class _LeastValueSearch:
 
 
 def _search_least_value(
-    design_at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
+    design_at: Callable[[Fraction], Design], request: Any, lower_end: Fraction, name: str
 ) -> Design:
     """Return the design at the minimal ε (or δ) that was found.
 
     Args:
         design_at: Function of a value that returns the design of minimal loss there.
         request: The request. The caller replaces the request of the design.
-        least: Lower end of the search: the smallest value that is tried.
+        lower_end: Lower end of the search: the smallest value that is tried.
         name: "epsilon" or "delta".
 
     Returns:
@@ -623,7 +623,7 @@ def _search_least_value(
         Infeasible: The largest allowed value is insufficient.
         NotProven: The search ended early, or the largest allowed value is undecided.
     """
-    search = _LeastValueSearch(design_at, request, least, name)
+    search = _LeastValueSearch(design_at, request, lower_end, name)
     low, high = search.run()
     notes = [*search.best.words]
     if high - low > Fraction(10 * _RELATIVE_WIDTH) * high:

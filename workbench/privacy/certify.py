@@ -122,7 +122,7 @@ def _certify_noise(noise: Any, claim: Claim, facts: dict[str, Any]) -> Certifica
     audited = repair_noise(noise.question, noise.exact_pmf, claim)
     repaired: Any = audited.mechanism
     mass_pairs = zip(repaired.exact_pmf, noise.exact_pmf, strict=True)
-    moved_mass = sum(abs(after - before) for after, before in mass_pairs) / 2
+    moved_mass = sum(abs(repaired_mass - mass) for repaired_mass, mass in mass_pairs) / 2
     facts["repair_moved_mass"] = float(moved_mass)
     return Certificate(repaired, claim, record=facts, audited=audited)
 

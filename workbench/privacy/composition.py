@@ -321,7 +321,8 @@ def bound_composed_delta(
     """
     pair = compute_dominating_pair(mechanism)
     steps = _list_proof_steps(pair, times, epsilon, target_delta)
-    return _bound_delta_above([(pair, times)], epsilon, steps, target_delta)[0]
+    bound, _ = _bound_delta_above([(pair, times)], epsilon, steps, target_delta)
+    return bound
 
 
 @dataclass(frozen=True)
@@ -361,7 +362,7 @@ class ComposedClaim:
         if not pair.violation_masses(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
         steps = _list_proof_steps(pair, runs, epsilon, delta)
-        step = _bound_delta_above([(pair, runs)], epsilon, steps, delta)[1]
+        _, step = _bound_delta_above([(pair, runs)], epsilon, steps, delta)
         return cls(runs, epsilon, delta, step)
 
     def check(self, mechanism: Any) -> None:
@@ -468,7 +469,8 @@ def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
     """Return the smallest E >= 1 with Σ max(0, P* - E Q*) <= δ, exact. None: there is none."""
     mass_p = ZERO
     mass_q = ZERO
-    for ratio, next_p, next_q in pair.steps:  # ratios P*/Q* fall; None stands for infinity
+    # The steps are in the order of falling ratios P*/Q*. The ratio None stands for infinity.
+    for ratio, next_p, next_q in pair.steps:
         # From the last ratio down to this one the hockey stick is mass_p - E mass_q.
         if ratio is not None and mass_p - mass_q * max(ONE, ratio) > delta:
             if mass_q:
@@ -495,16 +497,20 @@ def _bound_epsilon(
         if least_ratio is None:
             return math.inf, math.inf
         return max(0.0, -log_upper_bound(1 / least_ratio)), log_upper_bound(least_ratio)
+    pure_lower: Fraction | None = None
+    pure_upper: Fraction | None = None
     pure_bounds = _bound_largest_loss(runs)
-    if delta == 1 or (pure_bounds is not None and not pure_bounds[1]):
+    if pure_bounds is not None:
+        pure_lower, pure_upper = pure_bounds
+    if delta == 1 or pure_upper == 0:
         return 0.0, 0.0
     if not delta:
-        if pure_bounds is None:
+        if pure_lower is None or pure_upper is None:
             return math.inf, math.inf
-        return max(0.0, round_down(pure_bounds[0])), round_up(pure_bounds[1])
+        return max(0.0, round_down(pure_lower)), round_up(pure_upper)
     # The unit of masses is at most 2^-96 of δ.
     bits = 96 + delta.denominator.bit_length()
-    upper_bounds = [None if pure_bounds is None else pure_bounds[1]]
+    upper_bounds = [pure_upper]
     for step in _list_upper_steps(runs, interval):
         law = _compose_privacy_losses(runs, step, is_upper=True, bits=bits)
         upper_bounds.append(law.epsilon(delta))
@@ -528,7 +534,7 @@ def _list_upper_steps(runs: Runs, interval: Fraction) -> list[Fraction]:
         for a, b in zip(pair.p, pair.q, strict=True):
             if b:
                 candidates.append((a, a / b))
-    heavy_ratio = max(candidates)[1]
+    _, heavy_ratio = max(candidates)
     anchor = ZERO
     if heavy_ratio:
         anchor = abs(Fraction(log_upper_bound(heavy_ratio)))
@@ -549,7 +555,7 @@ def _bound_largest_loss(runs: Runs) -> Interval | None:
             return None
         ratios.append((ratio, times))
     upper = sum(Fraction(log_upper_bound(ratio)) * times for ratio, times in ratios)
-    lower = sum(Fraction(log_upper_bound(1 / ratio)) * times * -1 for ratio, times in ratios)
+    lower = -sum(Fraction(log_upper_bound(1 / ratio)) * times for ratio, times in ratios)
     return Fraction(lower), Fraction(upper)
 
 
@@ -570,7 +576,7 @@ def _bound_delta(
     proof_steps = _list_grid_steps(runs, epsilon_share, _SETTINGS.proof_points)
     fine_steps = _list_grid_steps(runs, epsilon_share, _SETTINGS.upper_points, interval)
     worst_runs = _find_worst_neighbours(subjects, runs, epsilon=epsilon)
-    upper_bound = _bound_delta_above(runs, epsilon, proof_steps + fine_steps)[0]
+    upper_bound, _ = _bound_delta_above(runs, epsilon, proof_steps + fine_steps)
     lower_step = _choose_grid_step(worst_runs, interval, _SETTINGS.lower_points)
     lower_law = _compose_privacy_losses(worst_runs, lower_step, is_upper=False)
     return lower_law.delta(epsilon), upper_bound
@@ -596,7 +602,14 @@ def _bound_delta_above(
 def _compose_privacy_losses(
     runs: Runs, step: Fraction, *, is_upper: bool, bits: int = 160
 ) -> PrivacyLossLaw:
-    """Return the law of the privacy loss of all runs, rounded to the upper or the lower side."""
+    """Return the law of the privacy loss of all runs, rounded to one side.
+
+    Args:
+        runs: Pair of laws and number of runs of each mechanism.
+        step: Step of the grid of privacy losses.
+        is_upper: Whether the law gives upper bounds on ε and δ. Otherwise it gives lower bounds.
+        bits: Masses are multiples of 2^-bits.
+    """
     run_count = sum(times for _, times in runs)
     moves_down = not is_upper and run_count <= _SETTINGS.few_runs
     laws = []

@@ -34,7 +34,8 @@ _SMALLEST_POSITIVE = 1e-300  # A positive mass is not rounded to 0 in floats.
 
 def _bound_revealing_ratio(epsilon: Fraction) -> Fraction:
     """Return the ratio above which an output counts, 10^4 e^ε, rounded up."""
-    return _REVEALING_FACTOR * exp_interval(epsilon, _EXP_BITS)[1]
+    _, exp_upper_bound = exp_interval(epsilon, _EXP_BITS)
+    return _REVEALING_FACTOR * exp_upper_bound
 
 
 def find_float_exposure(

@@ -23,9 +23,9 @@ def _list_names(options: type) -> list[str]:
     return [field.name for field in fields(options)]
 
 
-def _select_options(names: Iterable[str], given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options with these names from the given ones, and return them."""
-    return {name: given.pop(name) for name in names if name in given}
+def _take_options(names: Iterable[str], options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options with these names from `options`, and return them."""
+    return {name: options.pop(name) for name in names if name in options}
 
 
 def publish_kind(kind: str, data: Any, options: Mapping[str, Any]) -> Release:
@@ -39,13 +39,13 @@ def publish_kind(kind: str, data: Any, options: Mapping[str, Any]) -> Release:
     Raises:
         InvalidRequest: An option or the data are wrong, or the ledger has too little budget left.
     """
-    given = dict(options)
-    header = given.pop("header", None)
-    statistic_options = _select_options(_list_names(StatisticOptions), given)
-    budget_options = _select_options(_list_names(BudgetOptions), given)
-    booking_options = _select_options(BOOKING_OPTIONS, given)
-    if given:
-        must("option", "one that the documentation lists", next(iter(given)))
+    remaining_options = dict(options)
+    header = remaining_options.pop("header", None)
+    statistic_options = _take_options(_list_names(StatisticOptions), remaining_options)
+    budget_options = _take_options(_list_names(BudgetOptions), remaining_options)
+    booking_options = _take_options(BOOKING_OPTIONS, remaining_options)
+    if remaining_options:
+        must("option", "one that the documentation lists", next(iter(remaining_options)))
     statistic = StatisticOptions(**statistic_options).read(kind)
     request = BudgetOptions(**budget_options).read(statistic)
     booking = Booking.read(**booking_options)
@@ -93,8 +93,8 @@ class Publish:
         Raises:
             InvalidRequest: An option or the data are wrong, or the ledger has too little budget.
         """
-        given = {"column": column, "range": range, "epsilon": epsilon, **options}
-        return publish_kind(SUM, data, given)
+        all_options = {"column": column, "range": range, "epsilon": epsilon, **options}
+        return publish_kind(SUM, data, all_options)
 
     @staticmethod
     def mean(
@@ -112,8 +112,8 @@ class Publish:
         Raises:
             InvalidRequest: An option or the data are wrong, or the ledger has too little budget.
         """
-        given = {"column": column, "range": range, "epsilon": epsilon, **options}
-        return publish_kind(MEAN, data, given)
+        all_options = {"column": column, "range": range, "epsilon": epsilon, **options}
+        return publish_kind(MEAN, data, all_options)
 
     @staticmethod
     def histogram(data: Any, column: Any, *, epsilon: Any = None, **options: Any) -> Release:

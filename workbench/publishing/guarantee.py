@@ -74,7 +74,7 @@ def bound_advantage(epsilon: Real, delta: Real = 0) -> Fraction:
     if exact_epsilon > MAX_EPSILON:
         return ONE
     # The bound rises with e^ε, as its derivative has the sign of 1 - δ.
-    factor = exp_interval(exact_epsilon, EXP_BITS)[1]
+    _, factor = exp_interval(exact_epsilon, EXP_BITS)
     return min(ONE, (factor - 1 + 2 * exact_delta) / (factor + 1))
 
 
@@ -88,7 +88,8 @@ def measure_advantage(mechanism: Any) -> Fraction:
         InvalidRequest: If the mechanism has too many outcomes for an exact audit.
     """
     delta = audit(as_mechanism(mechanism), 0).dp_delta
-    return delta.a - delta.b  # e^0 = 1
+    # δ is a - b e^ε, and ε is 0.
+    return delta.a - delta.b
 
 
 def count_right_guesses(advantage: Fraction) -> int:
@@ -192,12 +193,14 @@ def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:
         must("coverage", "a number in [0, 1)", coverage)
 
     def is_covered(width: int) -> bool:
+        """Return whether |η| <= width has at least the requested probability."""
         return compute_coverage(noise, width) >= coverage
 
     high = 1
     while not is_covered(high):
         high *= 2
-    return bisect_integers(is_covered, -1, high)[1]
+    _, least_width = bisect_integers(is_covered, -1, high)
+    return least_width
 
 
 def compute_coverage(noise: IntegerLaw, width: int) -> Fraction:

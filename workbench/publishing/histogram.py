@@ -78,6 +78,7 @@ SCALED_DESIGN = "design, scaled"
 
 _MAX_EPSILON = 300  # A larger ε of one step of L1 norm is refused. Its noise is 0 in floats.
 _MAX_EVALUATIONS = 60  # A search for a parameter ends after this many estimates.
+_MIN_STEP_SHARE = 0.02  # A step of a search is at least this share of the interval from its ends.
 _PARAMETER_TOLERANCE = 1e-9  # A search ends when the parameter is known to this share.
 _DELTA_TOLERANCE = 5e-7  # The proven bound of the worst vector is this close to δ.
 _MAX_CALIBRATIONS = 6  # A search is repeated at most this often for a better estimate of δ.
@@ -139,14 +140,27 @@ class CandidateSearch:
 
 @dataclass(frozen=True)
 class _Budget:
-    """The relation and the budget of a search."""
+    """The relation and the budget of a search.
+
+    Attributes:
+        query: The relation of the histogram, with all shift vectors.
+        epsilon: ε > 0.
+        delta: δ in [0, 1).
+    """
 
     query: JointQuery
     epsilon: Fraction
     delta: Fraction
 
     def certify(self, name: str, symbol: str, value: float, noise: IntegerLaw) -> NoiseCandidate:
-        """Certify a candidate. Raises NotCertified, NotProven."""
+        """Certify a candidate. Raises NotCertified, NotProven.
+
+        Args:
+            name: Name of the kind of noise.
+            symbol: Symbol of its parameter.
+            value: Value of its parameter.
+            noise: The law of the noise on one bin.
+        """
         mechanism = JointNoise(self.query, noise)
         claim = Claim("dp", self.epsilon, self.delta)
         try:
@@ -357,7 +371,8 @@ def find_histogram_noise(
 
 def _design_runs(runs: int, epsilon: Real, delta: Real) -> IntegerLaw:
     """Design noise of sensitivity 1 and the least variance for a number of runs."""
-    from workbench.pipeline.api import design  # slow to import
+    # The import is slow, and most searches need no design.
+    from workbench.pipeline.api import design
 
     result = design(IntegerNoise(1), loss="squared", epsilon=epsilon, delta=delta, runs=runs)
     noise: IntegerLaw = result.mechanism.noise
@@ -368,35 +383,39 @@ def _design_runs(runs: int, epsilon: Real, delta: Real) -> IntegerLaw:
 
 
 def _find_least(
-    estimate_delta: Callable[[float], float], delta: float, private: float, wrong: float
+    estimate_delta: Callable[[float], float],
+    delta: float,
+    private_end: float,
+    refused_end: float,
 ) -> float:
-    """Return a parameter between two others that is private, and close to the least such one.
+    """Return a private parameter between two ends, close to the border of the private ones.
 
-    ln δ is interpolated in the logarithm of the parameter (Illinois method).
+    ln δ is interpolated in the logarithm of the parameter (Illinois method: if the same end moves
+    twice in a row, the value at the other end is halved).
 
     Args:
         estimate_delta: Maps a parameter > 0 to its δ.
         delta: The requested δ.
-        private: A parameter whose δ is at most the requested one.
-        wrong: A parameter whose δ exceeds it.
+        private_end: A parameter whose δ is at most the requested one.
+        refused_end: A parameter whose δ exceeds it. It may be smaller or larger.
     """
 
     def excess(log_parameter: float) -> float:
         """Return ln of δ over the requested one. It is at most 0 for private parameters."""
-        found_delta = estimate_delta(math.exp(log_parameter))
-        return math.log(max(found_delta, sys.float_info.min) / delta)
+        estimated_delta = estimate_delta(math.exp(log_parameter))
+        return math.log(max(estimated_delta, sys.float_info.min) / delta)
 
-    good = math.log(private)
-    bad = math.log(wrong)
+    good = math.log(private_end)
+    bad = math.log(refused_end)
     good_excess = excess(good)
     bad_excess = excess(bad)
-    last_side = 0
+    last_side = 0  # The end that moved last: 1 for the good end, -1 for the bad one.
     for _ in range(_MAX_EVALUATIONS):
         if abs(good - bad) <= _PARAMETER_TOLERANCE:
             break
         share = bad_excess / (bad_excess - good_excess)
         # The good end should move, too, so the share stays inside the interval.
-        share = min(max(share, 0.02), 0.98)
+        share = min(max(share, _MIN_STEP_SHARE), 1 - _MIN_STEP_SHARE)
         middle = bad + share * (good - bad)
         middle_excess = excess(middle)
         if middle_excess <= 0:
@@ -422,13 +441,15 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
 
     @cache
     def estimate_delta(slope: float) -> float:
+        """Estimate δ of geometric noise with a = e^-slope."""
         return estimates.estimate_delta(FloatLaw(0, np.zeros(1), 1, -slope), slope)
 
     delta = float(budget.delta)
-    wrong = 2 * pure_slope
-    while estimate_delta(wrong) <= delta:
-        wrong *= 2
-    slope = _find_least(estimate_delta, delta, pure_slope * (1 - 1e-6), wrong)
+    refused_slope = 2 * pure_slope
+    while estimate_delta(refused_slope) <= delta:
+        refused_slope *= 2
+    private_slope = pure_slope * (1 - 1e-6)  # Noise at this slope is private even at δ = 0.
+    slope = _find_least(estimate_delta, delta, private_slope, refused_slope)
     numerator = _round_ratio(slope)
     refusal: NotCertified | NotProven | None = None
     for enlargement in _RATIO_ENLARGEMENTS:
@@ -507,6 +528,7 @@ def _fit_scaled_design(budget: _Budget, design: IntegerLaw) -> NoiseCandidate:
         return budget.certify(SCALED_DESIGN, "c", 1.0, design)
 
     def make_law(stretch: float) -> FloatLaw:
+        """Return the noise of c = 1/stretch in floats."""
         return FloatLaw.from_law(design, 1 / stretch)
 
     def make_noise(stretch: float) -> IntegerLaw:
@@ -543,6 +565,7 @@ def _calibrate(
 
     @cache
     def estimate_delta(parameter: float) -> float:
+        """Estimate δ of the noise with a parameter."""
         return estimates.estimate_delta(make_law(parameter))
 
     delta = float(budget.delta)
@@ -573,7 +596,18 @@ def _calibrate(
 
 
 def _find_between(estimate_delta: Callable[[float], float], delta: float, start: float) -> float:
-    """Return about the least private parameter, if δ falls with it. `start` is tried first."""
+    """Return about the least private parameter, if δ falls with it.
+
+    Parameters are enlarged or reduced from `start` until one is private and its neighbour is not.
+
+    Args:
+        estimate_delta: Maps a parameter > 0 to its δ.
+        delta: The requested δ.
+        start: The parameter that is tried first.
+
+    Raises:
+        NotProven: No parameter was found to be private.
+    """
     parameter = start
     factor = _FIRST_FACTOR
     is_start_private = estimate_delta(parameter) <= delta

@@ -198,7 +198,8 @@ def _audit_pairs(mechanism: Any) -> list[PairAudit] | None:
 
 def _read_advantage(pair: PairAudit) -> Fraction:
     """Return δ(0) of one comparison at ε = 0, exactly."""
-    return pair.dp_delta.a - pair.dp_delta.b  # e^0 = 1
+    # δ is a - b e^ε, and ε is 0.
+    return pair.dp_delta.a - pair.dp_delta.b
 
 
 def _bound_by_claim(mechanism: Any, claim: Claim | None) -> Fraction | None:

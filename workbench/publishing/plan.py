@@ -16,8 +16,8 @@ r_i is the relative error and c keeps the sum. At an error proportional to 1/ε 
 
 A plan is a TOML file, or a mapping with the same entries:
 
-    data = "people.csv"             # the table, beside the plan
-    expected-rows = 2000            # neighbours, person, rows-per-person, ... hold for all
+    data = "people.csv"             # A path is relative to the folder of the plan.
+    expected-rows = 2000            # Entries of the plan, such as neighbours, hold for all.
     [[statistic]]
     kind = "count"
     where = "smoker=yes"
@@ -25,7 +25,7 @@ A plan is a TOML file, or a mapping with the same entries:
     kind = "mean"
     column = "age"
     range = "18..95"
-    weight = 2                      # for all statistics or for none
+    weight = 2                      # Weights are given for all statistics or for none.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ from workbench.publishing.statistic import HISTOGRAM, MEAN, SUM
 
 _MAX_STATISTICS = 100  # A plan of more statistics is refused.
 _MAX_ITERATIONS = 60  # The split of ε ends after this many steps.
-_ERROR_TOLERANCE = 1e-4  # It ends when the relative errors differ by at most this share.
-_EPSILON_UNIT = Fraction(1, 10**9)  # Every ε_i but the largest is rounded down to this multiple.
+# The split of ε ends when the largest relative error exceeds the least by at most this share.
+_ERROR_TOLERANCE = 1e-4
+_EPSILON_UNIT = Fraction(1, 10**9)  # Every ε_i but the largest is rounded down to a multiple of it.
+# Entries of a plan that are options of every statistic, unless the statistic gives its own.
 _SHARED_NAMES = frozenset(
     (
         "neighbours",
@@ -78,6 +80,7 @@ _SHARED_NAMES = frozenset(
     )
 )
 _PLAN_NAMES = _SHARED_NAMES | {"data", "statistic", "epsilon", "delta", "header"}
+# Entries of one statistic that are no fields of `StatisticOptions`.
 _OWN_NAMES = frozenset(("kind", "weight", "expected", "loss"))
 
 
@@ -86,7 +89,8 @@ class PlannedStatistic:
     """A statistic of a plan.
 
     Attributes:
-        request: The statistic. Its budget is that of the split.
+        request: The statistic and its budget, which is ε = 1 and δ = 0 until `split_budget` has
+            split the budget of the plan.
         weight: Weight in the split. None: errors are made equal.
         expected: Public guess of the size of the statistic. None: from the number of rows.
     """
@@ -267,8 +271,8 @@ def list_certificate_paths(path: str | Path, count: int) -> list[Path]:
         path: Path without numbers.
         count: Number of certificates.
     """
-    whole = Path(path)
-    return [whole.with_name(f"{whole.stem}-{k + 1}{whole.suffix}") for k in range(count)]
+    base = Path(path)
+    return [base.with_name(f"{base.stem}-{k + 1}{base.suffix}") for k in range(count)]
 
 
 def read_plan(plan: Any) -> dict[str, Any]:
@@ -291,20 +295,31 @@ def read_plan(plan: Any) -> dict[str, Any]:
             must("plan", "a TOML file", f"{Path(plan).name}: {error}")
     if not isinstance(entries, Mapping):
         must("plan", "a TOML file or a mapping", type(plan).__name__)
-    known = _rename(entries, _PLAN_NAMES, "plan")
-    if isinstance(plan, (str, Path)) and isinstance(known.get("data"), str):
-        known["data"] = Path(plan).parent / known["data"]
-    statistics = known.get("statistic")
+    renamed_entries = _rename(entries, _PLAN_NAMES, "plan")
+    if isinstance(plan, (str, Path)) and isinstance(renamed_entries.get("data"), str):
+        renamed_entries["data"] = Path(plan).parent / renamed_entries["data"]
+    statistics = renamed_entries.get("statistic")
     if not isinstance(statistics, (list, tuple)) or not 0 < len(statistics) <= _MAX_STATISTICS:
         must("plan", f"1 to {_MAX_STATISTICS} tables [[statistic]]", "another form")
     names = _OWN_NAMES | {field.name for field in fields(StatisticOptions)}
     names -= {"neighbours", "person"}
-    known["statistic"] = [_rename(statistic, names, "statistic") for statistic in statistics]
-    return known
+    renamed_entries["statistic"] = [
+        _rename(statistic, names, "statistic") for statistic in statistics
+    ]
+    return renamed_entries
 
 
 def _rename(entries: Any, names: frozenset[str] | set[str], place: str) -> dict[str, Any]:
-    """Return entries with underscores in their names. Raises InvalidRequest for unknown ones."""
+    """Return entries with underscores in their names.
+
+    Args:
+        entries: The entries by name. Names may have hyphens instead of underscores.
+        names: The names that are allowed, with underscores.
+        place: Where the entries stand, for errors: "plan" or "statistic".
+
+    Raises:
+        InvalidRequest: `entries` is no mapping, or an entry has another name.
+    """
     if not isinstance(entries, Mapping):
         must(place, "a table of entries", type(entries).__name__)
     renamed = {}
@@ -339,6 +354,7 @@ def read_planned_statistics(entries: Mapping[str, Any]) -> list[PlannedStatistic
         loss = options.pop("loss", None)
         merged = {**_select_shared(shared, kind, options), **options}
         statistic = StatisticOptions(**merged).read(kind)
+        # `split_budget` replaces this ε.
         budget = BudgetOptions(epsilon=1, expected_rows=expected_rows, loss=loss)
         planned.append(
             PlannedStatistic(
@@ -355,14 +371,22 @@ def read_planned_statistics(entries: Mapping[str, Any]) -> list[PlannedStatistic
     return planned
 
 
-def _select_shared(shared: Mapping[str, Any], kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the shared options that apply to a statistic."""
+def _select_shared(
+    shared: Mapping[str, Any], kind: str, own_options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the shared options that apply to a statistic.
+
+    Args:
+        shared: Options of the plan for all statistics.
+        kind: Kind of the statistic.
+        own_options: Options of this statistic alone.
+    """
     options = dict(shared)
-    if "bins_per_person" in own:
+    if "bins_per_person" in own_options:
         options.pop("rows_per_person", None)
-    if kind in (SUM, HISTOGRAM) or (kind == MEAN and "by" in own):
+    if kind in (SUM, HISTOGRAM) or (kind == MEAN and "by" in own_options):
         options.pop("rows", None)
-    if kind != HISTOGRAM and "by" not in own:
+    if kind != HISTOGRAM and "by" not in own_options:
         options.pop("drop_unlisted", None)
     return options
 
@@ -381,7 +405,8 @@ def split_budget(
         The statistics with their budgets, whose sums are exactly ε and δ.
 
     Raises:
-        InvalidRequest: The errors cannot be made equal, or no statistic can use δ.
+        InvalidRequest: A statistic would get an ε of 0, its error is not known before the release,
+            or δ > 0 and no statistic can use it.
     """
     if planned[0].weight is not None:
         weights = [statistic.weight or ZERO for statistic in planned]
@@ -400,7 +425,10 @@ def split_budget(
 
 
 def _equalise_errors(planned: Sequence[PlannedStatistic], epsilon: Fraction) -> list[Fraction]:
-    """Return ε_i with equal relative errors and the sum ε. Raises InvalidRequest."""
+    """Return ε_i with about equal relative errors, whose sum is exactly ε.
+
+    Raises InvalidRequest if some ε_i would be 0.
+    """
     budgets = [float(epsilon) / len(planned)] * len(planned)
     for _ in range(_MAX_ITERATIONS):
         errors = [
@@ -463,9 +491,10 @@ def publish_plan(
     requests = split_budget(read_planned_statistics(entries), total_epsilon, total_delta)
 
     def assemble(releases: Sequence[Release]) -> PlanRelease:
+        """Return the releases with the budget of the plan, without a ledger."""
         return PlanRelease(tuple(releases), total_epsilon, total_delta)
 
     releases, ledger = publish_requests(
-        table, requests, booking, header, lambda members: assemble(members).to_json()
+        table, requests, booking, header, lambda releases: assemble(releases).to_json()
     )
     return replace(assemble(releases), ledger=ledger)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Label = tuple[str, ...]
 _ERROR_DIGITS = 4  # An error is shown with this many significant digits.
-_LEAST_PERCENT = 0.05  # Errors that differ by less are called the same.
+_EQUAL_ERROR_PERCENT = 0.05  # Errors that differ by less are called the same.
 _USUAL_NAMES = {
     GEOMETRIC: "geometric noise",
     LAPLACE: "Laplace noise on the reals",
@@ -280,7 +280,7 @@ class Release:
             if self.rmse:
                 percent = 100 * (usual.rmse / self.rmse - 1)
                 change = f" ({percent:+.1f} % error)"
-                if abs(percent) < _LEAST_PERCENT:
+                if abs(percent) < _EQUAL_ERROR_PERCENT:
                     change = " (the same error)"
             texts.append(f"{_USUAL_NAMES[usual.name]}{place} {format_error(usual.rmse)}{change}")
         line = f"root mean squared error of {', of '.join(texts)}"

@@ -65,7 +65,7 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 Interval = tuple[float, float]
 _MAX_AUDITED_WEIGHTS = 200  # The guess of an attacker is computed exactly up to this size of a law.
 _MAX_EXACT_PERIODS = 1000  # Up to this many periods of the noise, a width is found exactly.
-_MAX_DRAWN_PERIODS = 1 << 17  # A draw takes this many steps on average, which take seconds.
+_MAX_DRAWN_PERIODS = 1 << 17  # Wider noise is refused: a draw would take many seconds.
 DEFAULT_SECONDS = 10.0  # Default time limit of a search for noise at δ > 0.
 _MAX_UNMENTIONED_GAP = 1e-6  # Noise is called best if its bound is this close. It is a share.
 _REAL_GAP = "0.001"  # The search for noise on the reals at δ > 0 ends at this relative gap.
@@ -233,7 +233,7 @@ class PairNoise(ReleaseNoise):
         """Return the largest error for the expected number of rows, None if it is not given."""
         if self.expected_rows is None:
             return None
-        return self._bound_error(self.expected_rows, None)
+        return self._bound_error(self.expected_rows, share=None)
 
     @property
     def rounding(self) -> float:
@@ -261,9 +261,10 @@ class PairNoise(ReleaseNoise):
         intervals = []
         estimates = []
         for pair in answer.pairs:
-            drawn = self._noise.draw(2, source).tolist()
-            first = pair[0] + drawn[0]
-            second = pair[1] + drawn[1]
+            first_noise, second_noise = self._noise.draw(2, source).tolist()
+            first_sum, second_sum = pair
+            first = first_sum + first_noise
+            second = second_sum + second_noise
             values.append(float(compute_published_mean(self.grid, first, second)))
             intervals.append(compute_mean_interval(self.grid, self._noise, first, second))
             estimates.append(self._estimate(first, second))
@@ -272,7 +273,12 @@ class PairNoise(ReleaseNoise):
         return Published(values, intervals, errors[worst], estimates[worst])
 
     def _bound_error(self, rows: int, share: Fraction | None) -> float:
-        """Return the error of a mean, which is never more than hi - lo."""
+        """Return the error of a mean, which is never more than hi - lo.
+
+        Args:
+            rows: n, the number of rows.
+            share: The relative mean in [0, 1]. None: the one with the largest error.
+        """
         error = compute_mean_error(self.grid, self._noise, rows, share)
         return min(error, float(self.grid.high - self.grid.low))
 
@@ -389,10 +395,11 @@ class _ProvenNoise:
             )
         if self.bound <= 0:
             return f"noise on the {place}, {sensitivity}, the best found in the time limit"
-        least = f"an expected absolute error below {_round_error_down(self.bound)}"
+        bound_text = f"an expected absolute error below {_round_error_down(self.bound)}"
         if loss == "squared":
-            least = f"a root mean squared error below {_round_error_down(math.sqrt(self.bound))}"
-        return f"noise on the {place}, {sensitivity}; no such noise has {least}"
+            rmse_bound = _round_error_down(math.sqrt(self.bound))
+            bound_text = f"a root mean squared error below {rmse_bound}"
+        return f"noise on the {place}, {sensitivity}; no such noise has {bound_text}"
 
 
 def _round_error_down(error: float) -> str:
@@ -552,6 +559,8 @@ def _refuse_wide_noise(noise: IntegerLaw, epsilon: Fraction) -> None:
     """Raise InvalidRequest for noise that takes too long to draw."""
     periods = 1 / (1 - float(noise.ratio)) if noise.ratio < 1 else math.inf
     if periods > _MAX_DRAWN_PERIODS:
-        least = float(epsilon) * periods / _MAX_DRAWN_PERIODS
-        rule = f"at least {least:.2g} for this statistic, as its noise is too wide to be drawn"
+        min_epsilon = float(epsilon) * periods / _MAX_DRAWN_PERIODS
+        rule = (
+            f"at least {min_epsilon:.2g} for this statistic, as its noise is too wide to be drawn"
+        )
         must("epsilon", rule, f"{float(epsilon):g}")

@@ -28,7 +28,7 @@ from workbench.questions.joint_query import ADD_REMOVE, MAX_ROWS, NEIGHBOURS, RE
 LOSSES = ("squared", "absolute")
 _MIN_EPSILON = 0.01  # The least ε of --max-rmse. Smaller ones hardly differ for a user.
 _MAX_EPSILON = 100.0  # The largest ε of --max-rmse. Larger ones protect nobody.
-_EPSILON_DIGITS = 4  # It is rounded up to this many significant digits.
+_EPSILON_DIGITS = 4  # The ε of --max-rmse is rounded up to this many significant digits.
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ class StatisticOptions:
             relation = REPLACE if is_public_mean else ADD_REMOVE
         if relation not in NEIGHBOURS:
             must("neighbours", f"one of {', '.join(NEIGHBOURS)}", repr(self.neighbours))
-        ends = (ZERO, ZERO)
-        name = None
+        low, high = ZERO, ZERO
+        value_column = None
         if kind in (SUM, MEAN):
-            ends = read_range(self.range, "range")
+            low, high = read_range(self.range, "range")
             if self.column is not None:
-                name = str(self.column).strip()
+                value_column = str(self.column).strip()
         cell_columns = self._read_cell_columns(kind)
         person_rows = PersonRows(
             relation,
@@ -139,9 +139,9 @@ class StatisticOptions:
             person_rows,
             person_column=self.person,
             conditions=conditions,
-            column=name,
-            low=ends[0],
-            high=ends[1],
+            column=value_column,
+            low=low,
+            high=high,
             cell_columns=cell_columns,
             public_rows=public_rows,
             one_row_per_bin=self.bins_per_person is not None,
@@ -173,28 +173,28 @@ class StatisticOptions:
     def _read_cell_columns(self, kind: str) -> tuple[CellColumn, ...]:
         """Read the columns of a histogram or of groups. Raises InvalidRequest."""
         if kind == HISTOGRAM:
-            return _read_cell_columns(read_names(self.column), self.values, self.bins)
+            return _combine_cell_columns(read_names(self.column), self.values, self.bins)
         if self.by is not None:
-            return _read_cell_columns(read_names(self.by, "by"), self.values, self.bins)
+            return _combine_cell_columns(read_names(self.by, "by"), self.values, self.bins)
         return ()
 
     def _read_person_rows(self, kind: str) -> int:
         """Return K. Raises InvalidRequest."""
-        allowed_rows = {
+        limits = {
             "rows_per_person": self.rows_per_person,
             "bins_per_person": self.bins_per_person,
         }
-        given = {name: value for name, value in allowed_rows.items() if value is not None}
+        given_limits = {name: value for name, value in limits.items() if value is not None}
         if self.person is None:
-            if given:
+            if given_limits:
                 must("person", "given with the rows of a person", "none")
             return 1
-        if len(given) != 1:
+        if len(given_limits) != 1:
             rule = "given with --person"
             if kind == HISTOGRAM:
                 rule = "given with --person, or else bins_per_person"
-            must("rows_per_person", rule, "both" if given else "none")
-        ((name, value),) = given.items()
+            must("rows_per_person", rule, "both" if given_limits else "none")
+        ((name, value),) = given_limits.items()
         return read_integer(_read_integer_text(value), name, 1, MAX_ROWS)
 
 
@@ -271,12 +271,21 @@ def _read_integer_text(value: Any) -> Any:
     return value
 
 
-def _read_cell_columns(names: Sequence[str], values: Any, bins: Any) -> tuple[CellColumn, ...]:
-    """Read the listed values or the bins of every column. Raises InvalidRequest."""
+def _combine_cell_columns(names: Sequence[str], values: Any, bins: Any) -> tuple[CellColumn, ...]:
+    """Read the cells of every column, from its listed values or its bins.
+
+    Args:
+        names: Names of the columns.
+        values: Listed values, as `_split_by_name` reads them, or None.
+        bins: Bins in the same form, or None.
+
+    Raises:
+        InvalidRequest: A column has both or neither, or there are too many cells.
+    """
     values_by_name = _split_by_name(names, values, "values")
     bins_by_name = _split_by_name(names, bins, "bins")
-    parts = []
-    count = 1
+    columns = []
+    cell_count = 1
     for name in names:
         has_values = name in values_by_name
         if has_values == (name in bins_by_name):
@@ -287,11 +296,11 @@ def _read_cell_columns(names: Sequence[str], values: Any, bins: Any) -> tuple[Ce
             cells = read_values(values_by_name[name])
         else:
             cells = read_bin_list(bins_by_name[name])
-        parts.append(CellColumn(name, cells))
-        count *= len(cells.labels)
-    if count > MAX_CELLS:
-        must("values and bins", f"at most {MAX_CELLS} cells together", count)
-    return tuple(parts)
+        columns.append(CellColumn(name, cells))
+        cell_count *= len(cells.labels)
+    if cell_count > MAX_CELLS:
+        must("values and bins", f"at most {MAX_CELLS} cells together", cell_count)
+    return tuple(columns)
 
 
 def _split_by_name(names: Sequence[str], entries: Any, option: str) -> dict[str, Any]:

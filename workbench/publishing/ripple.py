@@ -71,10 +71,11 @@ def compute_ripple_rmse(query: JointQuery, bins: int, epsilon: Real) -> float:
     for i in range(d + 1):
         for j in range(d + 1 - i):
             choices = math.comb(d, i) * math.comb(d - i, j)
-            pairs = ((counts, counts), (squares, counts), (counts, squares))
-            sums = [_sum_masses(query, p[:, i], m[:, j], masses) for p, m in pairs]
-            total += choices * sums[0]
-            second_moment += choices * (sums[1] + sums[2])
+            mass = _sum_masses(query, counts[:, i], counts[:, j], masses)
+            positive_moment = _sum_masses(query, squares[:, i], counts[:, j], masses)
+            negative_moment = _sum_masses(query, counts[:, i], squares[:, j], masses)
+            total += choices * mass
+            second_moment += choices * (positive_moment + negative_moment)
     return math.sqrt(second_moment / (d * total))
 
 

@@ -76,8 +76,8 @@ def publish_requests(
     ledger_request = booking.request_ledger(requests)
     noises = [request.choose_noise() for request in requests]
     releases = [
-        replace(_plan(*pair), has_ledger=ledger_request is not None)
-        for pair in zip(requests, noises, strict=True)
+        replace(_make_unpublished_release(request, noise), has_ledger=ledger_request is not None)
+        for request, noise in zip(requests, noises, strict=True)
     ]
     if booking.dry_run:
         return releases, describe_unused_ledger(ledger_request)
@@ -89,7 +89,7 @@ def publish_requests(
             answers.append(compute_answer(request.statistic, table, grid))
     source = Source()
     published = [
-        _draw(release, request, noise, answer, source)
+        _publish_value(release, request, noise, answer, source)
         for release, request, noise, answer in zip(releases, requests, noises, answers, strict=True)
     ]
     epsilon = sum((request.epsilon for request in requests), ZERO)
@@ -102,7 +102,7 @@ def publish_requests(
     return published, status
 
 
-def _plan(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
+def _make_unpublished_release(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
     """Return a release without a value. Raises NotCertified if its proof would be too long."""
     noise.certificate.content()
     notes: tuple[str, ...] = ()
@@ -123,10 +123,18 @@ def _plan(request: ReleaseRequest, noise: ReleaseNoise) -> Release:
     )
 
 
-def _draw(
+def _publish_value(
     release: Release, request: ReleaseRequest, noise: ReleaseNoise, answer: Answer, source: Source
 ) -> Release:
-    """Return a release with its value."""
+    """Draw noise, and return a release with its published value.
+
+    Args:
+        release: The release without a value.
+        request: Its statistic and budget.
+        noise: Its noise.
+        answer: The true value.
+        source: The source of randomness.
+    """
     published = noise.publish(answer, source)
     usual = list_usual_errors(request, published.estimate)
     return replace(release, published=published, rmse=published.rmse, usual=usual)

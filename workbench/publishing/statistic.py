@@ -331,8 +331,8 @@ def _name_person(cell: Any) -> str:
 
 def _blank_other_rows(column: PrivateColumn, rows: list[int]) -> PrivateColumn:
     """Return a column in which all other rows are blank, so that they cause no error."""
-    kept = set(rows)
-    cells = [cell if row in kept else None for row, cell in enumerate(column.cells)]
+    row_set = set(rows)
+    cells = [cell if row in row_set else None for row, cell in enumerate(column.cells)]
     return PrivateColumn(column.name, cells, column.places)
 
 

@@ -54,7 +54,8 @@ class UsualNoise:
     """The error of noise that is calibrated the usual way.
 
     Attributes:
-        name: "Laplace", "geometric", "classic Gaussian" or "analytic Gaussian".
+        name: "Laplace", "geometric", "classic Gaussian", "analytic Gaussian" or, for a histogram,
+            "ripple" (`workbench.publishing.ripple`).
         rmse: Root mean squared error of a count, a sum, a mean or one bin, in its unit.
         is_pure: Whether the noise is private with δ = 0.
     """

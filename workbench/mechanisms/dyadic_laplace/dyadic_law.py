@@ -273,7 +273,8 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     """
     first = delta_zero(ell)
     # The ratio e^(-2δ) leaves too few digits of 1 - q below δ_t = 2^-50.
-    max_level = 50 + math.frexp(first)[1]
+    _, exponent = math.frexp(first)
+    max_level = 50 + exponent
     read_integer(t, "t", 0, max_level, f"an integer from 0 to {max_level} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
     a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
@@ -437,7 +438,7 @@ def _integrate_rest_of_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vec
     """Integrate `tail` from v to 2, 0 <= v <= 2, by sums of positive terms."""
     # Products are faster than powers.
     gap = np.minimum(2 - v, 1)
-    rest = gap * (q / 2 + gap * (q * a / 2 + gap * ((b - q * a) / 6)))
+    integral = gap * (q / 2 + gap * (q * a / 2 + gap * ((b - q * a) / 6)))
     gap = np.maximum(1 - v, 0)
-    rest += gap * ((b + q * a + q) / 2 + gap * (b / 2 + gap * ((a - b) / 6)))
-    return np.asarray(rest)
+    integral += gap * ((b + q * a + q) / 2 + gap * (b / 2 + gap * ((a - b) / 6)))
+    return np.asarray(integral)

@@ -252,9 +252,9 @@ def encode_exactly(
 
 def _round_at_random(y: Fraction, source: Source) -> int:
     """Round y up with probability y - ⌊y⌋, else down."""
-    floor, rest = divmod(y.numerator, y.denominator)
+    floor, remainder = divmod(y.numerator, y.denominator)
     word = int(source.draw_uint64(1)[0])
-    return floor + source.is_uniform_below(word, _WORD_BITS, rest, y.denominator)
+    return floor + source.is_uniform_below(word, _WORD_BITS, remainder, y.denominator)
 
 
 def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
@@ -284,12 +284,12 @@ def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
 def _draw_flags(probability: _Probability, count: int, source: Source) -> Flags:
     """Draw booleans that are true with a probability known by enclosures. Shape (count,)."""
     low, high = probability(_WORD_BITS)
-    words = source.draw_uint64(count)
+    random_words = source.draw_uint64(count)
     flags = np.zeros(count, dtype=bool)
     if low:
-        flags = words <= np.uint64(low - 1)
-    for i in np.flatnonzero(~flags & (words <= np.uint64(min(high, (1 << _WORD_BITS) - 1)))):
-        flags[i] = _decide(int(words[i]), probability, source)
+        flags = random_words <= np.uint64(low - 1)
+    for i in np.flatnonzero(~flags & (random_words <= np.uint64(min(high, (1 << _WORD_BITS) - 1)))):
+        flags[i] = _decide(int(random_words[i]), probability, source)
     return flags
 
 

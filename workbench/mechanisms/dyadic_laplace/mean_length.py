@@ -214,9 +214,9 @@ def mean_bits_at(
     sizes = class_length(classes, code).astype(np.float64)
     gains = np.diff(sizes)
     half_integers = np.ldexp(1.0, classes[1:] - 1) - 0.5
-    used = pmf.max(axis=0) > _MIN_LEVEL_MASS
-    deltas = deltas[:, used]
-    pmf = pmf[:, used]
+    has_mass = pmf.max(axis=0) > _MIN_LEVEL_MASS
+    deltas = deltas[:, has_mass]
+    pmf = pmf[:, has_mass]
     # The axes are (n, rows, parts of the data, classes).
     delta = deltas[..., None, None]
     ratios = np.broadcast_to(ell[:, None, None, None], delta.shape)

@@ -140,14 +140,14 @@ def compute_quantized_mse(epsilon: float, step: float) -> float:
         step: The step w > 0.
     """
     whole_steps = round(1 / step)
-    rest = 1 - step * whole_steps  # s
-    a = epsilon * abs(rest)
+    s = 1 - step * whole_steps
+    a = epsilon * abs(s)
     b = epsilon * step / 2
     # sinh(a)/sinh(b), without overflow.
     ratio = math.exp(a - b) * math.expm1(-2 * a) / math.expm1(-2 * b)
     bracket = 1 - _multiply_by_coth(a) + _multiply_by_coth(b)
-    noise_part = step * math.copysign(ratio, rest) * bracket / epsilon**2
-    return step * whole_steps * (2 / epsilon**2 + step**2 / 12) + rest**3 / 3 + noise_part
+    noise_part = step * math.copysign(ratio, s) * bracket / epsilon**2
+    return step * whole_steps * (2 / epsilon**2 + step**2 / 12) + s**3 / 3 + noise_part
 
 
 def _multiply_by_coth(t: float) -> float:

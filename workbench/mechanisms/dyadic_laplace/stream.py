@@ -84,12 +84,14 @@ class Header:
 
 
 def _digest(key: bytes, label: bytes, nonce: bytes, message: bytes) -> bytes:
+    """Return the HMAC of a message under a subkey of the label and the nonce, 32 bytes."""
     return hmac.new(
         hmac.new(key, label + nonce, hashlib.sha256).digest(), message, hashlib.sha256
     ).digest()
 
 
 def _check_of(key: bytes, nonce: bytes) -> bytes:
+    """Return the first 16 bytes of the hash by which a reader recognises the key."""
     return _digest(key, _CHECK_LABEL, nonce, nonce)[:16]
 
 

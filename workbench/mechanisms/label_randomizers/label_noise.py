@@ -219,7 +219,7 @@ class LabelNoise:
         if self.kind == "laplace":
             # The integrals are h1 = b/2 (1 - e^{-t/b}) and h2 = b² (1 - (1 + t/b) e^{-t/b}).
             return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
-        step = self._stairs[2]
+        _, _, step = self._stairs
         integral = np.zeros(t.shape)
         # S is affine on each stair, so two Gauss-Legendre nodes are exact.
         for low, high in ((0.0, step), (step, self.width)):
