@@ -198,11 +198,11 @@ class Change:
             entry_columns = np.searchsorted(new.A.indptr, entries, side="right") - 1
             coefficients = (entry_rows, entry_columns, new.A.data[entries])
         return cls(
-            (cost, new.c[cost]) if cost.size else None,
-            new.offset if new.offset != old.offset else None,
-            coefficients,
-            (rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
-            (columns, new.lower[columns], new.upper[columns]) if columns.size else None,
+            cost=(cost, new.c[cost]) if cost.size else None,
+            offset=new.offset if new.offset != old.offset else None,
+            coefficients=coefficients,
+            rows=(rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
+            columns=(columns, new.lower[columns], new.upper[columns]) if columns.size else None,
         )
 
 

@@ -56,7 +56,7 @@ from workbench.solvers.program import Block
 
 INF = float("inf")
 _INFINITY = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.
-# First and last columns of the fields of the fixed format.
+# The fields of the fixed format as slices of a line: (start, end), counted from 0.
 _FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _SENSES = {"MAX": -1, "MAXIMIZE": -1, "MAXIMISE": -1, "MIN": 1, "MINIMIZE": 1, "MINIMISE": 1}
@@ -67,6 +67,7 @@ _UPPER_BOUND_TYPES = ("UP", "UI", "FX", "FR", "PL", "BV")
 _INTEGER_BOUND_TYPES = ("BV", "LI", "UI")
 _SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 _MAX_QUOTED_LENGTH = 40  # Messages quote at most this many characters of a line.
+_MAX_REASON_LENGTH = 80  # Messages state a reason in at most this many characters.
 
 
 @dataclass(frozen=True)
@@ -344,7 +345,7 @@ class _Reader:
 
     def _describe_error(self, section: str, error: Exception) -> InvalidProgram:
         """Return the error for a line that does not have the form of its section."""
-        reason = str(error)[:80]
+        reason = str(error)[:_MAX_REASON_LENGTH]
         if isinstance(error, KeyError):
             reason = f"no row or column is called {reason}"
         elif isinstance(error, IndexError):
@@ -628,7 +629,9 @@ def _row_sides(kind: str, side: float, width: float | None) -> tuple[float, floa
             f"the right-hand side of a row of type {kind} must be finite. Got {side}."
         )
     if width is None:
-        return -INF if kind == "L" else side, INF if kind == "G" else side
+        low = -INF if kind == "L" else side
+        high = INF if kind == "G" else side
+        return low, high
     if kind == "E":
         return side + min(width, 0.0), side + max(width, 0.0)
     if kind == "L":

@@ -56,6 +56,9 @@ _INFINITY = 1e20  # Solvers treat numbers of this size as infinite.
 _INTEGER_BOUND_TOLERANCE = 1e-9  # A bound of an integer column this close to an integer is rounded.
 # A MILP whose relative gap is at most this is optimal. Otherwise it stopped at the requested gap.
 _OPTIMAL_GAP = 1e-9 * (1 + 1e-6)
+# A MILP solver stops at one of these gaps between objective and bound, unless the user sets a gap.
+DEFAULT_RELATIVE_GAP = 1e-9
+DEFAULT_ABSOLUTE_GAP = 1e-12
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,13 @@ from workbench.solvers.contract import Backend, Licence
 from workbench.solvers.data import Change, Data
 from workbench.solvers.errors import BackendUnavailable, LicenceExceeded, SolverError
 from workbench.solvers.program import Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import (
+    DEFAULT_ABSOLUTE_GAP,
+    DEFAULT_RELATIVE_GAP,
+    Options,
+    Raw,
+    Session,
+)
 from workbench.solvers.solution import DualValues, PointStatus, Start
 
 MAX_RESTRICTED_SIZE = 2000  # Columns, and rows, that the licence in the gurobipy wheel admits.
@@ -95,7 +101,8 @@ class _GurobiSession(Session):
         import gurobipy
 
         self._gp = gurobipy
-        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12} | owner.translate_options(options)
+        default_gaps = {"MIPGap": DEFAULT_RELATIVE_GAP, "MIPGapAbs": DEFAULT_ABSOLUTE_GAP}
+        self._settings = default_gaps | owner.translate_options(options)
         self._user_time_limit = self._settings.get("TimeLimit", float("inf"))
         self._model: Any = None
         status_class = gurobipy.GRB.Status

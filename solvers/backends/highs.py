@@ -36,7 +36,13 @@ from workbench.solvers.data import Change, Data
 from workbench.solvers.errors import SolverError
 from workbench.solvers.interruption import Interruption
 from workbench.solvers.program import Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import (
+    DEFAULT_ABSOLUTE_GAP,
+    DEFAULT_RELATIVE_GAP,
+    Options,
+    Raw,
+    Session,
+)
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # HiGHS's kSolutionStatusFeasible.
@@ -83,7 +89,11 @@ class _HighsSession(Session):
 
         self._highspy = highspy
         self._is_mip = program.is_mip
-        self._settings = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
+        self._settings = {
+            "output_flag": False,
+            "mip_rel_gap": DEFAULT_RELATIVE_GAP,
+            "mip_abs_gap": DEFAULT_ABSOLUTE_GAP,
+        }
         if self._is_mip:
             self._settings["presolve"] = "off"  # The module's docstring says why.
             if options.time_limit is not None and program.shape[1] > _MAX_SYMMETRY_COLUMNS:

@@ -34,9 +34,16 @@ from workbench.solvers.contract import Backend
 from workbench.solvers.data import Change, Data
 from workbench.solvers.interruption import Interruption
 from workbench.solvers.program import Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import (
+    DEFAULT_ABSOLUTE_GAP,
+    DEFAULT_RELATIVE_GAP,
+    Options,
+    Raw,
+    Session,
+)
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
+_NANOSECONDS_PER_SECOND = 1e9
 _FEASIBLE = 2  # MathOpt's SOLUTION_STATUS_FEASIBLE.
 # Feasibility tolerance of GLOP if the continuous columns are not multiplied by `Program.scale` (see
 # `Session`). GLOP's default tolerance would then allow larger violations in the model's units.
@@ -85,12 +92,12 @@ class _MathOptSession(Session):
         """Return a parameter message with the options."""
         parameters = self._parameters_pb.SolveParametersProto()
         if self._variant in ("cp-sat", "gscip"):
-            parameters.relative_gap_tolerance = 1e-9
-            parameters.absolute_gap_tolerance = 1e-12
+            parameters.relative_gap_tolerance = DEFAULT_RELATIVE_GAP
+            parameters.absolute_gap_tolerance = DEFAULT_ABSOLUTE_GAP
         if self._variant == "gscip":
             parameters.gscip.bool_params["misc/catchctrlc"] = True
         if options.time_limit is not None:
-            parameters.time_limit.FromNanoseconds(int(options.time_limit * 1e9))
+            parameters.time_limit.FromNanoseconds(int(options.time_limit * _NANOSECONDS_PER_SECOND))
         for key, value in self.owner.translate_options(replace(options, native={})).items():
             _set_parameter(parameters, key, value)
         prefix = self._variant.replace("-", "_")
@@ -167,7 +174,7 @@ class _MathOptSession(Session):
             parameters.glop.dual_feasibility_tolerance = _FINE_TOLERANCE
         time_limit = self._deadline.solver_time_limit
         if time_limit is not None:
-            parameters.time_limit.FromNanoseconds(int(time_limit * 1e9))
+            parameters.time_limit.FromNanoseconds(int(time_limit * _NANOSECONDS_PER_SECOND))
         is_interrupted = False
         try:
             if self._variant == "gscip":

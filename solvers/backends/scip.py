@@ -22,7 +22,7 @@ from workbench.solvers.contract import Backend
 from workbench.solvers.interruption import Interruption
 from workbench.solvers.mps import format_mps
 from workbench.solvers.program import Data, Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import DEFAULT_RELATIVE_GAP, Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Start, Termination
 
 
@@ -34,7 +34,7 @@ class _ScipSession(Session):
         import pyscipopt
 
         self._scip = pyscipopt
-        settings = {"limits/gap": 1e-9, "misc/catchctrlc": False}
+        settings = {"limits/gap": DEFAULT_RELATIVE_GAP, "misc/catchctrlc": False}
         self._settings = settings | owner.translate_options(options)
         parameters = pyscipopt.Model().getParams()
         for key, value in self._settings.items():

@@ -63,6 +63,8 @@ _BASIC = 1
 _AT_UPPER = 2
 
 Entry = tuple[fmpq_poly, fmpq_poly]  # An entry of a program: its constant and its slope in δ.
+# The finest tolerance that HiGHS accepts gives the right basis most often.
+_FINEST_HIGHS_TOLERANCE = 1e-10
 _NO_SLOPE = fmpq_poly([])
 
 
@@ -328,10 +330,9 @@ class ParametricProgram:
             NoRationalSolution: the solver finds no basis.
         """
         if self._session is None:
-            # The finest tolerances of HiGHS give the right basis most often.
             tolerances = {
-                "primal_feasibility_tolerance": 1e-10,
-                "dual_feasibility_tolerance": 1e-10,
+                "primal_feasibility_tolerance": _FINEST_HIGHS_TOLERANCE,
+                "dual_feasibility_tolerance": _FINEST_HIGHS_TOLERANCE,
             }
             options = Options(algorithm="simplex", native=tolerances)
             self._session = get_backend("highs").open(self.program, options)
@@ -505,22 +506,18 @@ class ParametricProgram:
         for j, side in enumerate(basis.columns):
             if not side:
                 low, high = self.bounds[j]
-                conditions += _range_conditions(
-                    point[j],
-                    None if low is None else Affine.from_number(low),
-                    None if high is None else Affine.from_number(high),
-                )
+                low_bound = None if low is None else Affine.from_number(low)
+                high_bound = None if high is None else Affine.from_number(high)
+                conditions += _range_conditions(point[j], low_bound, high_bound)
         for i, side in enumerate(basis.rows):
             if not side:
                 activity = Affine.from_number(0)
                 for j, entry in self.rows[i].items():
                     activity = activity + point[j].multiply(entry)
                 low_side, high_side = self.sides[i]
-                conditions += _range_conditions(
-                    activity,
-                    None if low_side is None else Affine.from_ratio(*low_side, ONE),
-                    None if high_side is None else Affine.from_ratio(*high_side, ONE),
-                )
+                low_bound = None if low_side is None else Affine.from_ratio(*low_side, ONE)
+                high_bound = None if high_side is None else Affine.from_ratio(*high_side, ONE)
+                conditions += _range_conditions(activity, low_bound, high_bound)
         return conditions
 
     def _list_dual_conditions(
@@ -579,11 +576,12 @@ def _sum_parameters(
 
 def _require_constant_in_delta(entry: Entry | None) -> fmpq_poly:
     """Return an entry that δ does not move. Raises NoRationalSolution."""
-    if entry is None or entry[1]:
+    constant, slope = entry or (None, None)
+    if constant is None or slope:
         raise NoRationalSolution(
             "A formula in delta needs a program where delta moves sides of rows only."
         )
-    return entry[0]
+    return constant
 
 
 def _column_bound(entry: Entry | None) -> Fraction | None:

@@ -67,6 +67,9 @@ _MIN_COEFFICIENT = 1e-8
 _DOUBLE_BITS = 53  # Binary digits of a double.
 # Each round of refinement must reduce the residual by this many bits.
 _MIN_GAINED_BITS = 8
+_DEFAULT_ACCURACY_BITS = 230  # Violations are at most 2 to minus this, unless the caller says more.
+# Corrections are solved to this feasibility, because their bounds are about 1 in size.
+_CORRECTION_TOLERANCE = 1e-9
 _MAX_DOUBLE_EXPONENT = 1000  # Larger numbers become doubles of this size.
 
 
@@ -74,7 +77,7 @@ def solve_rational(
     lp: RationalLP,
     *,
     bound_program: RationalLP | None = None,
-    accuracy: int = 230,
+    accuracy: int = _DEFAULT_ACCURACY_BITS,
     time_limit: float | None = None,
     basis: Any = None,
     held_sides: tuple[Flags, Flags] | None = None,
@@ -104,9 +107,9 @@ def solve_rational(
                 return answer.point
         point = None
         if basis:
-            point = refinement.solve_near_basis(basis)
+            point = refinement.solve_near_basis(basis=basis)
         if point is None:
-            point = refinement.solve_near_basis(None)
+            point = refinement.solve_near_basis(basis=None)
         if point is None:
             raise NoRationalSolution(
                 "Refining the solver's answer did not reach an exactly feasible point."
@@ -400,8 +403,8 @@ class _Refinement:
         if self.session is None:
             # Presolve calls programs with ratios close to 1 infeasible.
             native_options = {
-                "primal_feasibility_tolerance": 1e-9,
-                "dual_feasibility_tolerance": 1e-9,
+                "primal_feasibility_tolerance": _CORRECTION_TOLERANCE,
+                "dual_feasibility_tolerance": _CORRECTION_TOLERANCE,
                 "presolve": "off",
             }
             self.session = get_backend("highs").open(program, Options(native=native_options))

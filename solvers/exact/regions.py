@@ -442,7 +442,9 @@ def build_infeasible_formula(
     end = Affine.from_number(delta)
     conditions = [violation_vertex.value.with_delta(delta)]
     conditions += _optimality_conditions(violation_vertex, delta)
-    return (Formula(None, end, end, violation_vertex, violation_vertex),), conditions
+    return (
+        Formula(value=None, low=end, high=end, start=violation_vertex, vertex=violation_vertex),
+    ), conditions
 
 
 def _optimality_conditions(vertex: Vertex, delta: Fraction) -> Conditions:

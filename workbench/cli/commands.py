@@ -93,7 +93,7 @@ class _Group(FastParsing, TyperGroup):
         """Return all commands by name."""
         if not self._complete:
             self._complete = True
-            self._build(None)
+            self._build(name=None)
         return self._built
 
     @commands.setter

@@ -80,7 +80,9 @@ def frontier_command(kind: Family) -> Examples | None:
             outputs["out"] = out
         check_outputs(inputs, outputs, width)
         exact_values = read_options(options, select_given(values))
-        plan = frontiers.make_frontier_plan(kind, None, exact_values | {"certify": not raw})
+        plan = frontiers.make_frontier_plan(
+            kind, question=None, values=exact_values | {"certify": not raw}
+        )
         _check_out(out)
         result = run_with_progress(lambda report: frontiers.run_frontier_plan(plan, report, jobs))
         pages = [path for path in (out, html) if path and is_page(path)]

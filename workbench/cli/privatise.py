@@ -511,4 +511,12 @@ def _publish_through(
     if rows.clipped_count and clip:
         lines.append(("clipped", f"{rows.clipped_count} of {rows.values.size} rows"))
     owner_entries = {"clipped_rows": rows.clipped_count}
-    return run.publish(columns, rows.file_values, [outputs], cost, report, lines, owner_entries)
+    return run.publish(
+        columns,
+        rows.file_values,
+        [outputs],
+        cost=cost,
+        report=report,
+        lines=lines,
+        owner_entries=owner_entries,
+    )

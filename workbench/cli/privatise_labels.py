@@ -178,10 +178,10 @@ def privatise_labels(
     lines = _list_lines(report, method_name)
     budget = PrivacyBudget(randomizer.epsilon)
     # The ends of a label set that was read from the column are not protected.
-    any_two = budget if labels is not None else PrivacyBudget(None)
+    any_two = budget if labels is not None else PrivacyBudget(epsilon=None)
     domain = "the label set" if labels is not None else None
     cost = RowCost(neighbours=budget, any_two=any_two, is_local=False, domain=domain, notion="pure")
-    return run.publish(columns, numbers, [release.labels], cost, report, lines)
+    return run.publish(columns, numbers, [release.labels], cost=cost, report=report, lines=lines)
 
 
 def _check_outputs(outputs: str, method: str, training_loss: str | None) -> None:

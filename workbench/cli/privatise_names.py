@@ -155,7 +155,9 @@ def privatise_names(run: Publication, options: NameColumn, contents: FileContent
     if certificate is None:
         notes.append("The mechanism has no certificate and claims no privacy.")
     published = channel.outputs[output_positions]
-    result = run.publish(columns, positions.astype(float), [published], cost, report, [])
+    result = run.publish(
+        columns, positions.astype(float), [published], cost=cost, report=report, lines=[]
+    )
     if totals_table is None:
         return result
     if options.totals is not None:
@@ -215,7 +217,7 @@ def _make_row_cost(contents: FileContents) -> RowCost:
     claim = contents.certificate.claim if contents.certificate else None
     budget = budget_of_claim(claim) if claim else None
     delta = budget.delta if budget else Fraction(0)
-    any_two = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(None)
+    any_two = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(epsilon=None)
     if claim is None:
         budget = any_two
     if channel.neighbours is None and budget is not None and not budget.per_distance:
@@ -226,13 +228,19 @@ def _make_row_cost(contents: FileContents) -> RowCost:
         any_two = any_two.round_up_epsilon()
     # A notion without ε, whose exact ε is unbounded, has no budget in ε.
     has_budget = budget is not None or any_two.epsilon is not None
+    notion_name = "none"
+    rho = None
+    if claim:
+        notion_name = claim.notion.name
+        if channel.neighbours is None:
+            rho = claim.values.get("rho")
     return RowCost(
-        budget,
-        any_two if has_budget else None,
-        is_local,
+        neighbours=budget,
+        any_two=any_two if has_budget else None,
+        is_local=is_local,
         domain=f"the {len(channel.rows)} inputs",
-        notion=claim.notion.name if claim else "none",
-        rho=claim.values.get("rho") if claim and channel.neighbours is None else None,
+        notion=notion_name,
+        rho=rho,
         neighbour_condition="that are neighbours in the certificate",
     )
 

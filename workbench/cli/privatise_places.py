@@ -128,7 +128,15 @@ def privatise_places(
     mean_text = f"{mean:.6g}{suffix} to the nearest place on average"
     lines = [("moved", f"{mean_text}, {largest_distance:.6g}{suffix} at most")]
     values = positions.ravel()
-    return run.publish(file_columns, values, [*outputs.T], cost, report, lines, owner_entries)
+    return run.publish(
+        file_columns,
+        values,
+        [*outputs.T],
+        cost=cost,
+        report=report,
+        lines=lines,
+        owner_entries=owner_entries,
+    )
 
 
 def _select_columns(
@@ -228,7 +236,7 @@ def _make_row_cost(certificate: Certificate, places: Vector) -> tuple[RowCost, s
     budget, norm = _read_place_budget(certificate)
     channel: Any = certificate.mechanism
     delta = budget.delta if budget else Fraction(0)
-    any_pair_budget = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(None)
+    any_pair_budget = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(epsilon=None)
     if budget is None:
         is_local = channel.neighbours is not None
     elif budget.per_distance:

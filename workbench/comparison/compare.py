@@ -278,7 +278,10 @@ def _attempt_certificate(request: Request, solver: str, limit: float | None) -> 
 def _make_unused_row(row: Row, solver: str, used_solver: str | None) -> Row:
     """Return the row of a solver that another solver or a closed form replaced.
 
-    row: the row of the answer, whose columns are kept and emptied.
+    Args:
+        row: the row of the answer. Its columns are kept, and their values are not.
+        solver: name of the solver that was not used.
+        used_solver: name of the solver that was used instead. None: no solver was used.
     """
     computed_by = used_solver or "a closed form or an algorithm of the workbench"
     return {

@@ -333,9 +333,13 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
 
 
 def _declare_scatter_panel(kind: str, solver: str, rows: pd.DataFrame, *, is_first: bool) -> Record:
-    """Declare the panel of a solver. `rows` are the points of all solvers of this kind.
+    """Declare the panel of a solver in the scatter plot of one kind of program.
 
-    is_first: whether the panel is the first one of its row.
+    Args:
+        kind: kind of the programs, "LP" or "MILP".
+        solver: name of the solver, whose points are coloured.
+        rows: points of all solvers of this kind, with the columns x, y and solver.
+        is_first: whether the panel is the first one of its row.
     """
     is_own = rows["solver"] == solver
     dots: Record = {"x": "x", "y": "y", "marker": "o", "linestyle": "none", "markersize": 2}

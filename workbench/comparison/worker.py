@@ -21,6 +21,9 @@ from workbench.exact.objects import Record, Values
 from workbench.io.plugins import list_extensions
 from workbench.io.processes import end_with_parent
 
+_BYTES_PER_KIBIBYTE = 1024
+_BYTES_PER_MEGABYTE = 1e6
+
 
 def solve_task(program: Any, solver: str, supported_options: Values, hot: bool) -> Record:
     """Solve a program once, cold, and return the answer, or the error as text.
@@ -87,10 +90,11 @@ def _measure_peak_memory() -> float:
     # The maximum of getrusage also counts the parent on Linux if that is larger.
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as lines:
         kibibytes = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
-        return float(kibibytes[0]) * 1024 / 1e6
+        return float(kibibytes[0]) * _BYTES_PER_KIBIBYTE / _BYTES_PER_MEGABYTE
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    bytes_per_unit = 1 if sys.platform == "darwin" else 1024
-    return peak * bytes_per_unit / 1e6
+    # `getrusage` counts in bytes on macOS and in kibibytes elsewhere.
+    bytes_per_unit = 1 if sys.platform == "darwin" else _BYTES_PER_KIBIBYTE
+    return peak * bytes_per_unit / _BYTES_PER_MEGABYTE
 
 
 def _time_hot_solve(program: Any, backend: Any, options: Any) -> float | None:

@@ -104,7 +104,7 @@ def read_neighbours(
         relation = read_plane_relation(value)
         if relation is not None:
             radius, norm = relation
-            return Neighbours(None, norm=norm, radius=radius)
+            return Neighbours(pairs=None, norm=norm, radius=radius)
     if isinstance(value, (str, Path)):
         return _read_file(value, inputs, is_directed)
     return _read_container(value, inputs, is_directed)

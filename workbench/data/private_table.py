@@ -352,4 +352,11 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
     columns = [[row[position] for row in body] for position in range(width)]
     places = [f"line {line}" for line in lines[first_row:]]
     has_known_names = header is True
-    return PrivateTable(title, names, columns, len(body), places, has_known_names)
+    return PrivateTable(
+        title=title,
+        names=names,
+        columns=columns,
+        row_count=len(body),
+        places=places,
+        has_known_names=has_known_names,
+    )

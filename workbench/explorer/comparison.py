@@ -89,6 +89,9 @@ _LOSS_DIGITS = 4  # A loss in a sentence has this many significant digits.
 _BOUND_DIGITS = 5  # A lower bound in a sentence has one digit more, so that the two differ.
 _ERROR_DIGITS = 3  # The typical error ±1.34 has this many significant digits.
 _SHARE_DIGITS = 2  # "0.63 % more" has this many significant digits.
+_EQUAL_PERCENT = 1e-6  # A loss that is larger by less than this percentage is called the same.
+# A quotient this close to an integer, as a share of it, is that integer but for rounding.
+_DIVISION_ROUNDING = 1e-12
 _MAX_PERCENT = 100  # A larger difference is written as a multiple, such as "7.5 times as much".
 
 
@@ -106,7 +109,7 @@ def round_loss(value: float, digits: int = _LOSS_DIGITS, *, is_bound: bool = Fal
     scaled = value / 10.0**exponent
     # Rounding errors of the division must not change a number that has few digits already.
     nearest = round(scaled)
-    if not math.isclose(scaled, nearest, rel_tol=1e-12):
+    if not math.isclose(scaled, nearest, rel_tol=_DIVISION_ROUNDING):
         nearest = math.floor(scaled) if is_bound else math.ceil(scaled)
     return f"{nearest * 10.0**exponent:.{digits}g}"
 
@@ -291,7 +294,7 @@ def _find_simple_row(best: Row, rows: Sequence[Row]) -> Row | None:
 def _describe_ratio(ratio: float) -> str:
     """Return by how much a loss exceeds the smallest one, rounded up."""
     percent = 100 * (ratio - 1)
-    if percent < 1e-6:
+    if percent < _EQUAL_PERCENT:
         return "the same error"
     if percent < _MAX_PERCENT:
         return f"{round_loss(percent, _SHARE_DIGITS)} % more"

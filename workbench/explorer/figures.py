@@ -82,6 +82,10 @@ _MAX_LINES = 24  # A law with more lines is not drawn as lines.
 _MAX_DENSITY_CELLS = 500  # Outlines of densities are thinned to about this many cells.
 _MAX_PROFILE_MASSES = 400_000  # A profile of more masses would take longer than two seconds.
 _MAX_TRADEOFF_POINTS = 400  # A trade-off curve uses at most this many breakpoints.
+# Type I errors at which a trade-off curve is computed, besides its breakpoints.
+_EVEN_TYPE_I_ERRORS = np.linspace(0, 1, 101)
+_SMALL_TYPE_I_ERRORS = np.geomspace(1e-4, 1, 60)
+_DIVERGENCE_ORDER_RANGE = (1.05, 64)  # The smallest and the largest of these orders.
 _DIVERGENCE_ORDERS = 60  # The number of orders of a chart of Rényi divergences.
 _MAX_EXPONENT = 700.0  # Larger exponents are cut to this, because e^x would overflow.
 
@@ -346,15 +350,19 @@ def _make_tradeoff_figure(
 ) -> FigureData:
     """Return the type II error against the type I error of telling neighbours apart.
 
-    profile: δ(ε) under DP, of a symmetric neighbour relation. points: the requested (ε, δ). The
-    privacy at ε implies a lower bound on the errors. The largest bound is at a breakpoint of the
-    profile, because δ is affine in e^ε between breakpoints.
+    The privacy at ε implies a lower bound on the errors. The largest bound is at a breakpoint of
+    the profile, because δ is affine in e^ε between breakpoints.
+
+    Args:
+        profile: δ(ε) under DP, of a symmetric neighbour relation.
+        points: The requested (ε, δ).
+        claim: The claim of the design. None: nothing is claimed.
     """
     from workbench.privacy.curve import thin_breakpoints
     from workbench.privacy.risk import compute_granted_errors
 
     ends = thin_breakpoints(profile.breakpoints, _MAX_TRADEOFF_POINTS)
-    alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
+    alpha = np.unique(np.concatenate([_EVEN_TYPE_I_ERRORS, _SMALL_TYPE_I_ERRORS]))
     errors = compute_granted_errors(alpha, ends, profile.float_deltas(ends))
     series = [make_series("this mechanism", "line", _DESIGN_COLOUR, x=alpha, y=errors)]
     values = _get_claim_values(claim)
@@ -388,7 +396,7 @@ def _make_divergence_figure(mechanism: Any, claim: Claim | None) -> FigureData |
     epsilon = values.get("epsilon")
     if rho is None and order is None:
         return None
-    orders = np.geomspace(1.05, 64, _DIVERGENCE_ORDERS)
+    orders = np.geomspace(*_DIVERGENCE_ORDER_RANGE, _DIVERGENCE_ORDERS)
     if order is not None:
         orders = np.unique(np.append(orders, float(order)))
     divergences = np.zeros(orders.size)

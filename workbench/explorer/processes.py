@@ -92,7 +92,14 @@ def worker_memory_limit() -> int:
 
 
 def _send_progress(pipe: Any, done: int, total: int, part: Any = None) -> None:
-    """Send the progress of a task with the result of its last part."""
+    """Send the progress of a task with the result of its last part.
+
+    Args:
+        pipe: Pipe to the server.
+        done: Number of finished parts.
+        total: Number of parts.
+        part: Result of the last part. None: it has none.
+    """
     message = {"done": done, "total": total}
     if part is not None:
         message["part"] = part
@@ -136,8 +143,10 @@ class _Lane:
     def __init__(self, context: Any, limit: float, files: FileTexts) -> None:
         """Make a lane without a worker.
 
-        context: a context of `multiprocessing`. limit: the time limit of a task in seconds. files:
-        see `Lanes`.
+        Args:
+            context: A context of `multiprocessing`.
+            limit: Time limit of a task in seconds.
+            files: (family, option, text) of each text that may name a file, as in `Lanes`.
         """
         self._context = context
         self._limit = limit

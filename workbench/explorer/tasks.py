@@ -549,8 +549,11 @@ class Tasks:
     ) -> View:
         """Return the parts of an export, around the view of its design.
 
-        part_deadline: parts that are not begun by then are left out. None: only the designs along
-        the slider are limited.
+        Args:
+            request: The request of the page.
+            view: The view of its design.
+            part_deadline: Parts that are not begun by then are left out. None: only the designs
+                along the slider are limited.
         """
         family = request.family
         quiet = replace(request, report_progress=ignore_progress)
@@ -665,11 +668,15 @@ def _make_audited_solve(
 ) -> Callable[[], Design]:
     """Return a function that designs a request within seconds, without a certificate.
 
-    moved_values: other values of hot options.
+    Args:
+        request: The request of the page.
+        seconds: Time limit of the solve.
+        **moved_values: Values of hot options that replace those of the request.
     """
     family_request = request.make_request("audit", **request.time_limit_option(seconds))
 
     def solve() -> Design:
+        """Design the request at the moved values."""
         point_request = family_request
         if moved_values:
             point_request = family_request.at_point(moved_values)

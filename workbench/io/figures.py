@@ -82,6 +82,10 @@ class _LayoutLimits:
     """A figure is made higher by this length more than its panels need."""
     max_numbered_size: int = 12
     """Heat maps with at most this many rows and columns have numbers in their cells."""
+    max_cell_font_size: float = 6.0
+    """Largest size of the numbers in the cells of a heat map, in points."""
+    cell_font_room: float = 33.0
+    """Size of these numbers times the number of rows or columns, if there are many."""
 
 
 _LAYOUT = _LayoutLimits()
@@ -89,6 +93,10 @@ _LAYOUT = _LayoutLimits()
 _MAX_DRAWN_LOSS_RATIO = 20.0
 # Percentages at the ends of the colour scale. Colours of smaller and larger ones do not differ.
 _PERCENT_RANGE = (0.1, 1000.0)
+# The colour scale of a heat map begins at the smallest probability divided by this.
+_SCALE_MARGIN = 1.5
+# On the logarithmic scale, this share of the way from the low to the high end is dark.
+_DARK_SHARE = 0.55
 _DrawFunction = TypeVar("_DrawFunction", bound="Callable[..., Any]")
 # Matplotlib has one set of parameters for all threads, so only one thread may use it.
 _MATPLOTLIB_LOCK = RLock()
@@ -286,14 +294,14 @@ def draw_pmf_heat_map(
     grid = np.asarray(masses, dtype=float).reshape(sizes)
     positive = grid[grid > 0]
     low, high = limits or (float(positive.min()), float(positive.max()))
-    norm = LogNorm(low / 1.5, high)
+    scale_low = low / _SCALE_MARGIN
+    norm = LogNorm(scale_low, high)
     image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=norm)
     axis.grid(False)
-    # Cells below this probability are dark and have white numbers. On the logarithmic scale it lies
-    # at 55 % of the way from the low to the high end.
-    dark_limit = (low / 1.5) ** 0.45 * high**0.55
+    # Cells below this probability are dark and have white numbers.
+    dark_limit = scale_low ** (1 - _DARK_SHARE) * high**_DARK_SHARE
     if max(sizes) <= _LAYOUT.max_numbered_size:
-        font_size = min(6.0, 33 / max(sizes))
+        font_size = min(_LAYOUT.max_cell_font_size, _LAYOUT.cell_font_room / max(sizes))
         for (i, j), mass in np.ndenumerate(grid):
             axis.text(
                 j,

@@ -320,15 +320,15 @@ def gather_rows(
         finished_rows.extend(rows)
     seconds = time.perf_counter() - start
     return Result(
-        title,
-        finished_rows,
-        name,
-        columns,
-        draw,
-        len(finished_rows),
-        total,
-        seconds,
-        tuple(sentences(finished_rows)),
+        title=title,
+        rows=finished_rows,
+        name=name,
+        columns=columns,
+        draw=draw,
+        finished=len(finished_rows),
+        total=total,
+        seconds=seconds,
+        sentences=tuple(sentences(finished_rows)),
     )
 
 

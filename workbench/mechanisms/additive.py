@@ -283,7 +283,9 @@ class AdditiveNoise(ShownMechanism):
         last = self.question.order - 1
         constraint = f"a column of integers in 0..{last}"
         column = read_integer_column(answers, "answers", low=0, high=last, constraint=constraint)
-        return (column + self.draw(None, column.size, Source(insecure_seed))) % self.question.order
+        return (
+            column + self.draw(x=None, count=column.size, source=Source(insecure_seed))
+        ) % self.question.order
 
     @property
     def column_inputs(self) -> ColumnInputs | None:

@@ -244,7 +244,7 @@ class Channel(ShownMechanism):
         if x is not None:
             row = self._row_index.find(read_point(x, "answer"), x)
         if row is None:
-            inputs = self.axis_labels[0]
+            inputs, _ = self.axis_labels
             numbers = rationals_or_none(inputs)
             if numbers is None:
                 example = f"one of the {len(inputs)} inputs, such as {format_point(inputs[0])!r}"
@@ -280,11 +280,12 @@ class Channel(ShownMechanism):
     def _output_labels(self) -> NDArray[Any]:
         """Return the published values of the outputs: floats, or texts."""
         assert self.axis_labels is not None
-        numbers = rationals_or_none(self.axis_labels[1])
+        _, labels = self.axis_labels
+        numbers = rationals_or_none(labels)
         if numbers is not None:
             return np.array([float(value) for value in numbers])
-        values = np.empty(len(self.axis_labels[1]), dtype=object)
-        values[:] = [format_point(value) for value in self.axis_labels[1]]
+        values = np.empty(len(labels), dtype=object)
+        values[:] = [format_point(label) for label in labels]
         return values
 
     @property
@@ -351,7 +352,8 @@ class Channel(ShownMechanism):
         Raises:
             InvalidRequest: If a value is no input of the channel.
         """
-        entries = read_floats_and_entries(values, "inputs")[1].reshape(-1)
+        _, exact_entries = read_floats_and_entries(values, "inputs")
+        entries = exact_entries.reshape(-1)
         if not entries.size:
             return self.outputs[[]]
         if entries.dtype.kind == "O":

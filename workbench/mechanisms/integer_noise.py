@@ -58,6 +58,7 @@ from workbench.mechanisms.mechanism import (
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.unbounded_noise import IntegerNoise
 
+_MAX_FLOAT_INTEGER = 2.0**53  # Doubles hold all integers up to this size.
 _MAX_ANSWER_SIZE = (1 << 62) - 1  # The sum of a larger answer and noise could overflow.
 USER_LOSSES_REFUSED = (
     "losses must have a name that no built-in loss has, "
@@ -522,8 +523,8 @@ class AdditiveIntegerNoise(LineNoise):
         if clamp is None:
             return ColumnInputs(
                 "noise",
-                -(2.0**53),
-                high=2.0**53,
+                -_MAX_FLOAT_INTEGER,
+                high=_MAX_FLOAT_INTEGER,
                 constraint="an integer of size at most 2^53",
                 is_whole=True,
                 is_bounded=False,

@@ -156,12 +156,12 @@ class AuditSize:
             The size of the audit.
         """
         return cls(
-            comparisons,
-            len(laws[0]),
-            len(laws),
-            max(law.total.bit_length() for law in laws),
-            numbers,
-            extremes,
+            comparisons=comparisons,
+            outcomes=len(laws[0]),
+            laws=len(laws),
+            bits=max(law.total.bit_length() for law in laws),
+            numbers=numbers,
+            extremes=extremes,
         )
 
 

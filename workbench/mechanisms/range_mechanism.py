@@ -94,7 +94,8 @@ class RangeMechanism(RangePublisher, Channel):
             must("ends", "at least two increasing numbers", len(self.ends))
         if not self.sensitivity > 0:
             must("sensitivity", "> 0", self.sensitivity)
-        if self.axis_labels is None or rationals_or_none(self.axis_labels[1]) is None:
+        _, output_labels = self.axis_labels or (None, ())
+        if self.axis_labels is None or rationals_or_none(output_labels) is None:
             must("outputs", "numbers", self.axis_labels)
         row_count = len(self.ends) if self.at_ends else len(self.ends) - 1
         if len(self.rows) != row_count:
@@ -137,7 +138,8 @@ class RangeMechanism(RangePublisher, Channel):
     def _published_numbers(self) -> tuple[Fraction, ...]:
         """Return the published values as exact numbers, length m."""
         assert self.axis_labels is not None
-        return rationals_or_none(self.axis_labels[1]) or ()
+        _, output_labels = self.axis_labels
+        return rationals_or_none(output_labels) or ()
 
     def law(self, x: Any) -> Distribution:
         """Return the exact law of a number in the range.
@@ -217,4 +219,11 @@ class RangeMechanism(RangePublisher, Channel):
         ends, sensitivity, at_ends, outputs, record = _FORM.read(data).values()
         channel = Channel.from_dict(record)
         points = ends if at_ends else tuple((a + b) / 2 for a, b in pairwise(ends))
-        return cls(channel.rows, channel.neighbours, (points, outputs), ends, sensitivity, at_ends)
+        return cls(
+            rows=channel.rows,
+            neighbours=channel.neighbours,
+            axis_labels=(points, outputs),
+            ends=ends,
+            sensitivity=sensitivity,
+            at_ends=at_ends,
+        )

@@ -56,6 +56,7 @@ from workbench.mechanisms.mechanism import ColumnInputs
 from workbench.questions.unbounded_noise import RealNoise
 
 MAX_STEPS = 1 << 14  # Noise with more cells in one sensitivity is refused.
+_MAX_COLUMN_NUMBER = 1e300  # A larger number of a column could overflow when noise is added.
 _MAX_DRAWN_CELLS = 500  # A picture of a density has at most this many cells.
 _MAX_TAIL_CELLS = 200_000  # A picture shows at most this many cells of a geometric tail.
 ALL_SHIFTS_NOTE = (
@@ -222,8 +223,8 @@ class AdditiveRealNoise(LineNoise):
         constraint = "a number of size at most 1e300"
         return ColumnInputs(
             "noise",
-            low=-1e300,
-            high=1e300,
+            low=-_MAX_COLUMN_NUMBER,
+            high=_MAX_COLUMN_NUMBER,
             constraint=constraint,
             is_whole=False,
             is_bounded=False,

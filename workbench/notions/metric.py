@@ -65,14 +65,14 @@ class Metric(Pure):
         """
         for first, second in pairwise(segments):
             if first.high == second.low and first.right != second.left:
-                return Slope(None)
+                return Slope(value=None)
         max_slope = ZERO
         for segment in segments:
             rise = _largest_rise(segment.left, segment.right)
             if rise is None:
-                return Slope(None)
+                return Slope(value=None)
             max_slope = max(max_slope, rise / (segment.high - segment.low))
-        return Slope(max_slope)
+        return Slope(value=max_slope)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the slope, or the ratio of two laws, is within its budget.

@@ -284,7 +284,8 @@ class ZCDP(SmallestParameterNotion):
         if not is_positive.any():
             return ()
         privacy_loss = np.log(p[is_positive]) - np.log(q[is_positive])
-        # The limits keep the numbers within doubles. They only affect which cut is found.
+        # The limits 700 and 1e-300 keep the numbers within doubles. They only affect which cut is
+        # found.
         powers = np.exp(np.minimum((grid[:, None] - 1) * privacy_loss, 700.0)) @ p[is_positive]
         moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho

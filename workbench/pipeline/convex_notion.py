@@ -143,7 +143,7 @@ def find_implied_pure_epsilon(claim: Claim) -> float:
         except NotProven:
             return True
 
-    # The candidates end at ε = 26.
+    # The candidates end at ε = 26. If none of them is too large, the search ends at 40.
     candidates = (_MIN_RESPONSE_EPSILON * 2**k for k in range(19))
     high = next((epsilon for epsilon in candidates if is_too_large(epsilon)), 40.0)
     start = 0.0 if high == _MIN_RESPONSE_EPSILON else high / 2

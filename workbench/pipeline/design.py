@@ -230,7 +230,16 @@ class OracleVerdict(OneLine):
         """
         scale = scale or NO_LOSS
         if objective is None:
-            return cls(name, value, kind, proof, None, None, tolerance, scale)
+            return cls(
+                name=name,
+                value=value,
+                kind=kind,
+                proof=proof,
+                agrees=None,
+                difference=None,
+                tolerance=tolerance,
+                scale=scale,
+            )
         is_not_below = scale.proves(value, objective, tolerance)
         is_not_above = scale.settles(objective, value, tolerance)
         verdicts = {
@@ -239,7 +248,16 @@ class OracleVerdict(OneLine):
             "lower bound": is_not_below,
         }
         difference = objective - value
-        return cls(name, value, kind, proof, verdicts[kind], difference, tolerance, scale)
+        return cls(
+            name=name,
+            value=value,
+            kind=kind,
+            proof=proof,
+            agrees=verdicts[kind],
+            difference=difference,
+            tolerance=tolerance,
+            scale=scale,
+        )
 
     def for_stopped_search(self, bound: float | None) -> OracleVerdict:
         """Return the verdict on an objective that is not proven optimal.
@@ -264,7 +282,7 @@ class OracleVerdict(OneLine):
         Args:
             reason: Sentence on why there is none.
         """
-        return cls(None, None, None, reason, None, None)
+        return cls(name=None, value=None, kind=None, proof=reason, agrees=None, difference=None)
 
     def __str__(self) -> str:
         if self.value is None:

@@ -78,6 +78,12 @@ _SCANNED_VARIANCE_RATIO = 4
 _SCANNED_VARIANCES = 400
 # At most this many inner steps of a staircase are compared at once.
 _MAX_INNER_STEPS = 32
+# Discrete Gaussian noise whose σ² may exceed this is not fitted, because its law is too long.
+_MAX_GAUSSIAN_VARIANCE = 1e8
+# This many ends of truncated geometric noise are tried, from the first one that looks private.
+_TRIED_ENDS = 3
+# A mass in floats may exceed δ by this share, as its sum was rounded. The audit decides exactly.
+_FLOAT_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,9 @@ def _find_first_private(
         budget: ε and δ by name.
     """
     for law, value in laws:
-        fit = _make_fitted_law(law, symbol, value, reach, notion, budget)
+        fit = _make_fitted_law(
+            law=law, symbol=symbol, value=value, reach=reach, notion=notion, budget=budget
+        )
         if fit.is_private():
             return fit
     raise NotApplicable("no parameter of it was proven to be private at the budget")
@@ -238,7 +246,9 @@ def _make_fitted_law(
         budget = {**budget, "epsilon": budget["epsilon"] / reach}
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
     claim = Claim.for_mechanism(notion, mechanism, budget)
-    return FittedLaw(law, symbol, value, claim, span, exact_values)
+    return FittedLaw(
+        law=law, symbol=symbol, value=value, claim=claim, span=span, exact_values=exact_values
+    )
 
 
 def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -291,7 +301,7 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
         """
         weight_beyond = half_weights[np.abs(np.arange(end - reach + 1, end + 1))].sum()
         total_weight = 2 * sums[end] - 1
-        return bool(weight_beyond <= float(delta) * (1 + 1e-12) * total_weight)
+        return bool(weight_beyond <= float(delta) * (1 + _FLOAT_ROUNDING) * total_weight)
 
     ends = range((reach + 1) // 2, half_weights.size)
     position = bisect_left(ends, True, key=is_private)
@@ -308,8 +318,8 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
             weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
         return IntegerLaw(-end, Distribution([*weights[:0:-1], *weights]))
 
-    # The next ends are tried too, as the first one was found in floating point.
-    laws = ((make_law(end), float(end)) for end in range(first_end, first_end + 3))
+    # Some ends are tried, as the first one was found in floating point.
+    laws = ((make_law(end), float(end)) for end in range(first_end, first_end + _TRIED_ENDS))
     return _find_first_private(
         laws, "A", reach, notion="dp", budget={"epsilon": epsilon, "delta": delta}
     )
@@ -320,7 +330,7 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
     # σ² of Dwork and Roth's theorem A.1 is below this bound.
     log_term = math.log(1.25 / float(delta)) + float(epsilon)
     bound = reach**2 * 2 * log_term / min(1.0, float(epsilon)) ** 2
-    if bound > 1e8:
+    if bound > _MAX_GAUSSIAN_VARIANCE:
         raise NotApplicable("its law is too long at this budget")
 
     def is_private(log_variance: float) -> bool:

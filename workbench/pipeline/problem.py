@@ -300,7 +300,12 @@ def make_certificate(
         if loss is not None and prior is not None and is_exact_loss(loss):
             row_indices = tuple(range(len(inputs)) if rows is None else rows)
             loss_statement = ExpectedLoss(
-                loss, Fraction(0), inputs, tuple(prior), outputs, row_indices
+                name=loss,
+                value=Fraction(0),
+                labels=inputs,
+                prior=tuple(prior),
+                outputs=outputs,
+                rows=row_indices,
             )
             objective = loss_statement.with_value_of(channel)
         if rows is None:

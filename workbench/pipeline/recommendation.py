@@ -235,6 +235,7 @@ class Candidate:
         """
 
         def solve() -> Value:
+            """Design the request within its time, and read the value of the design."""
             return read(*design_within_time(request(), time))
 
         return cls(name, needs, solve, request=request, uses_solver=True, **attributes)
@@ -472,6 +473,7 @@ def _make_equal_runs(query: Query, candidate: Candidate) -> Candidate:
         return candidate
 
     def solve_one_run() -> Value:
+        """Return the value of one run, without a bound that holds for equal shares only."""
         value = solve()
         if query.claim.delta:
             # For δ > 0 another division of the budget may have a smaller loss than this bound.
@@ -482,9 +484,8 @@ def _make_equal_runs(query: Query, candidate: Candidate) -> Candidate:
     return replace(candidate, solve=solve_one_run, needs=needs)
 
 
-# The search tries only ε between these values.
-_MIN_SEARCH_EPSILON = 1e-4
-_MAX_SEARCH_EPSILON = 20.0
+_MIN_SEARCH_EPSILON = 1e-4  # The search tries no smaller ε.
+_MAX_SEARCH_EPSILON = 20.0  # The search tries no larger ε, unless the query has an upper limit.
 # ε is multiplied or divided by this factor until a sufficient and an insufficient ε are found.
 _BRACKET_FACTOR = 4.0
 # The search between two values of ε ends after this many steps.
@@ -496,8 +497,6 @@ _MIN_CHORD_SHARE = 1e-3
 # After the search, log ε minus these steps is tried. At a smaller ε even a loose lower bound may
 # exceed the limit of the loss, which proves that no smaller ε is sufficient.
 _EXCLUSION_STEPS = (0.02, 0.06)
-
-
 _MIN_POSITIVE_LOSS = 1e-300  # A smaller loss is replaced by this one, so that it has a logarithm.
 
 
@@ -513,7 +512,12 @@ class _LeastEpsilonSearch:
     """
 
     def __init__(self, query: Query, name: str) -> None:
-        """Prepare the search. name: name of the class; query: minimises ε."""
+        """Prepare the search.
+
+        Args:
+            query: A query that minimises ε, with a largest loss.
+            name: Name of the class.
+        """
         assert query.aim.max_loss is not None
         self._query = query
         self._name = name

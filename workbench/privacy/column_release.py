@@ -95,7 +95,7 @@ class ColumnMechanism:
             return budget_of_claim(self.claim)
         epsilon = self.pure_epsilon
         if isinstance(epsilon, str) or epsilon is None:
-            return PrivacyBudget(None)
+            return PrivacyBudget(epsilon=None)
         return PrivacyBudget(Fraction(epsilon))
 
     def row_cost(self, domain: Interval | None) -> RowCost:
@@ -117,7 +117,7 @@ class ColumnMechanism:
         if domain is None:
             return RowCost(
                 neighbours=budget,
-                any_two=PrivacyBudget(None),
+                any_two=PrivacyBudget(epsilon=None),
                 is_local=True,
                 domain=None,
                 notion=notion_name,
@@ -143,7 +143,8 @@ class ColumnMechanism:
         # Otherwise distant values may be protected less.
         steps = None
         if sensitivity is not None:
-            steps = math.ceil((domain[1] - domain[0]) / sensitivity)
+            low, high = domain
+            steps = math.ceil((high - low) / sensitivity)
         any_two = self._budget_between_all(wide_mechanism, steps)
         if budget is None or budget.per_distance:
             is_local = not has_all_neighbours
@@ -184,7 +185,7 @@ class ColumnMechanism:
         budgets = [candidate for candidate in candidates if candidate is not None]
         bounded = [candidate for candidate in budgets if candidate.epsilon is not None]
         if not bounded:
-            return PrivacyBudget(None)
+            return PrivacyBudget(epsilon=None)
         # A budget with the δ of the claim comes first. Group privacy may have a larger δ.
         return min(bounded, key=lambda candidate: (candidate.delta > delta, candidate.epsilon))
 
@@ -387,7 +388,8 @@ def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
             return input_ends
         return None
     low, high = read_range(clip, "clip")
-    if not input_ends[0] <= low < high <= input_ends[1]:
+    lowest_input, highest_input = input_ends
+    if not lowest_input <= low < high <= highest_input:
         constraint = inputs.constraint
         if inputs.is_bounded:
             constraint = f"within {_format_domain(input_ends)}"
@@ -455,7 +457,14 @@ class Account:
             key = "budget_of_one_person_between_any_two_values"
             owner_report[key] = budget_record(person_cost.any_two)
             owner_notes = _describe_person(cost.neighbours, person_cost.neighbours, max_rows)
-        return cls(person_cost, max_rows, notes, report, owner_notes, owner_report)
+        return cls(
+            cost=person_cost,
+            max_rows=max_rows,
+            notes=notes,
+            report=report,
+            owner_notes=owner_notes,
+            owner_report=owner_report,
+        )
 
     @property
     def headline(self) -> str:
@@ -491,14 +500,14 @@ class Account:
         if cost.neighbours or cost.is_local:
             charge = cost.any_two
         release = LedgerEntry(
-            column[:_MAX_LEDGER_CHARACTERS],
-            ledger.digest(file_values),
-            cost.notion,
-            cost.neighbours,
-            charge,
-            output[:_MAX_LEDGER_CHARACTERS],
-            cost.rho,
-            value,
+            column=column[:_MAX_LEDGER_CHARACTERS],
+            digest=ledger.digest(file_values),
+            notion=cost.notion,
+            neighbours=cost.neighbours,
+            charge=charge,
+            output=output[:_MAX_LEDGER_CHARACTERS],
+            rho=cost.rho,
+            value=value,
         )
         booked = ledger.book(release)
         last = booked[-1]

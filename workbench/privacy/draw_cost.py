@@ -58,11 +58,18 @@ class DrawCost:
         """
         certificate = contents.certificate
         if certificate is None:
-            return cls("none", None, None, refusal="a mechanism without a certificate")
+            return cls(
+                notion="none", budget=None, rho=None, refusal="a mechanism without a certificate"
+            )
         claim = certificate.claim
         name = claim.notion.name
         if name not in BUILT_IN_NOTIONS:
-            return cls(name, None, None, refusal=f"a certificate of the notion {name} of a plug-in")
+            return cls(
+                notion=name,
+                budget=None,
+                rho=None,
+                refusal=f"a certificate of the notion {name} of a plug-in",
+            )
         budget = budget_of_claim(claim)
         rho = claim.values.get("rho")
         if budget is not None:

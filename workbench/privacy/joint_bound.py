@@ -41,6 +41,10 @@ from workbench.questions.joint_query import ShiftVector
 if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
+# The work of the law of one shift is this for each outcome, and more for each digit
+# (`workbench.privacy.audit_work`).
+_UNITS_PER_OUTCOME = 500
+_UNITS_PER_DIGIT = 10
 _GRID_POINTS = 1024  # The largest privacy loss of one coordinate is at most this many steps.
 _MAX_REFINEMENT = 4  # A step for which ε is a point of the grid is at most this many times finer.
 _MASS_BITS = 160  # Bits of the masses, to which the bits of 1/δ are added.
@@ -113,7 +117,7 @@ class GridConvolutions:
         key = (shift,)
         if key not in self._laws:
             outcomes = len(self._mechanism.noise.weights) + 2 * abs(shift)
-            self._use_units(outcomes * (500 + 10 * self._digits))
+            self._use_units(outcomes * (_UNITS_PER_OUTCOME + _UNITS_PER_DIGIT * self._digits))
             check_time_limit()
             atoms = self._mechanism.atoms_at_shift(shift)
             total = sum(k * count for (k, _), count in atoms.items())

@@ -111,7 +111,9 @@ def build_law_table(mechanism: Any) -> Table | None:
     output_points = tuple(map(_read_exact_point, mechanism.outputs.tolist()))
     laws = tuple(map(mechanism.law, inputs))
     # Any two inputs are neighbours.
-    return _write_channel_table(Channel(laws, None, (input_points, output_points)))
+    return _write_channel_table(
+        Channel(rows=laws, neighbours=None, axis_labels=(input_points, output_points))
+    )
 
 
 def is_law_table(heads: Sequence[str]) -> bool:
@@ -167,7 +169,14 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
     else:
         raise CorruptFile(f"The first head must name a law. Got {kind[:40]!r}.")
     sensitivity = read_cell_number(option_values.get("sensitivity"))
-    return RangeMechanism(laws, neighbours, (places, outputs), ends, sensitivity, kind == _ENDS)
+    return RangeMechanism(
+        rows=laws,
+        neighbours=neighbours,
+        axis_labels=(places, outputs),
+        ends=ends,
+        sensitivity=sensitivity,
+        at_ends=kind == _ENDS,
+    )
 
 
 def _read_cells(labels: Sequence[str]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:

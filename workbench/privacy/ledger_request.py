@@ -144,7 +144,7 @@ class LedgerRequest:
 
     def _make_terms(self) -> LedgerTerms:
         """Return the terms of a new ledger. A ledger in JSON may have no total."""
-        total = self.total or PrivacyBudget(None)
+        total = self.total or PrivacyBudget(epsilon=None)
         return LedgerTerms(
             self.relation,
             self.person,

@@ -103,7 +103,15 @@ class PrivacyLossLaw:
         for index, mass in atoms.items():
             coefficients[index - first] = mass
         cut_runs = int(not is_upper and not moves_down)
-        return cls(step, first, fmpz_poly(coefficients), infinite, bits, is_upper, cut_runs)
+        return cls(
+            step=step,
+            first=first,
+            masses=fmpz_poly(coefficients),
+            infinite=infinite,
+            bits=bits,
+            is_upper=is_upper,
+            cut_runs=cut_runs,
+        )
 
     def __mul__(self, law: PrivacyLossLaw) -> PrivacyLossLaw:
         """Return the distribution of the sum of both losses, on the same grid."""

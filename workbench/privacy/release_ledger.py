@@ -88,6 +88,8 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 _KEY_BYTES = 32  # Size of the secret key of a ledger.
 _MAX_TEMPORARY_CHARACTERS = 40  # A temporary file name starts with this much of the file name.
 _SHOWN_DIGITS = 17  # Costs are rounded up, and remaining budgets down, to this many digits.
+# Budgets that are computed in floats are moved to the safe side by this share before they are shown.
+_DISPLAY_ROUNDING = 1e-12
 _TABLES = (
     "create table terms (name text primary key, value text) strict",
     """create table releases (
@@ -374,7 +376,7 @@ class ReleaseLedger:
             rho = _sum_rho(releases) or ZERO
             # In floats, for display only, as in `describe_remaining_budget`.
             root = math.sqrt(float(rho) * _log_of_inverse(terms.delta))
-            epsilon = (float(rho) + 2 * root) * (1 + 1e-12)
+            epsilon = (float(rho) + 2 * root) * (1 + _DISPLAY_ROUNDING)
             delta = format_rational(terms.delta)
             return f"rho = {_round_up(rho)} (epsilon = {epsilon:.6g} at delta = {delta})"
         charges = [release.charge for release in releases]
@@ -398,8 +400,8 @@ class ReleaseLedger:
             limit = (math.sqrt(log_term + float(terms.epsilon)) - math.sqrt(log_term)) ** 2
             # In floats, for display only. `_rho_fits` decides exactly whether a release fits.
             spent = float(_sum_rho(releases) or 0)
-            return f"rho = {max(0.0, limit * (1 - 1e-12) - spent):.6g}"
-        total = add_budgets([release.charge for release in releases]) or PrivacyBudget(None)
+            return f"rho = {max(0.0, limit * (1 - _DISPLAY_ROUNDING) - spent):.6g}"
+        total = add_budgets([release.charge for release in releases]) or PrivacyBudget(epsilon=None)
         epsilon = ZERO
         if total.epsilon is not None:
             epsilon = max(ZERO, terms.epsilon - total.epsilon)

@@ -167,7 +167,7 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
     # The last piece of a curve is for ε -> infinity. There δ is the mass of the outcomes that the
     # neighbour never produces.
     if any(pieces[-1].p > delta for pieces in curve.curves):
-        return PrivacyBudget(None, delta)
+        return PrivacyBudget(epsilon=None, delta=delta)
     high = Fraction(1)
     while curve.exact_delta(high) > delta:
         high *= 2
@@ -191,11 +191,11 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
         steps: Number of steps.
     """
     if budget.epsilon is None:
-        return PrivacyBudget(None)
+        return PrivacyBudget(epsilon=None)
     if not budget.delta:
         return PrivacyBudget(budget.epsilon * steps)
     if budget.epsilon * steps > _MAX_EXPONENT:
-        return PrivacyBudget(None)
+        return PrivacyBudget(epsilon=None)
     step_count = min(steps, _MAX_STEPS)
     growth_factors = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(step_count)]
     delta = sum(growth_factors) * budget.delta
@@ -203,7 +203,7 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
     delta = Fraction(round_up(delta * (1 + Fraction(1, 10**12))))
     if delta < 1 and steps < _MAX_STEPS:
         return PrivacyBudget(budget.epsilon * steps, delta)
-    return PrivacyBudget(None)
+    return PrivacyBudget(epsilon=None)
 
 
 def budget_record(budget: PrivacyBudget | None) -> Record | None:

@@ -85,12 +85,12 @@ class Booking:
             if not report_path.absolute().parent.is_dir():
                 must("owner_report", "in an existing folder", report_path.name)
         return cls(
-            None if ledger is None else read_file_path(ledger, "ledger"),
-            total,
-            total_delta,
-            accounting,
-            report_path,
-            read_boolean(dry_run, "dry_run"),
+            ledger=None if ledger is None else read_file_path(ledger, "ledger"),
+            total=total,
+            total_delta=total_delta,
+            accounting=accounting,
+            owner_report=report_path,
+            dry_run=read_boolean(dry_run, "dry_run"),
         )
 
     def refuse_same_files(self, data: Any) -> None:
@@ -194,12 +194,12 @@ def book_release(
         cost = entry.describe_cost("zcdp")
     remaining = ledger.describe_public_remainder(entries)
     return LedgerStatus(
-        ledger.path.name,
-        entries[-1].number,
-        remaining,
-        cost,
-        _describe_total(ledger.terms),
-        describe_all_releases(ledger, entries),
+        file=ledger.path.name,
+        number=entries[-1].number,
+        remaining=remaining,
+        cost=cost,
+        total=_describe_total(ledger.terms),
+        all_releases=describe_all_releases(ledger, entries),
     )
 
 
@@ -253,4 +253,9 @@ def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None
         return None
     remaining = request.describe_public_remainder()
     total = _describe_total(request.read_terms())
-    return LedgerStatus(request.path.name, None, f"{remaining} before this release", total=total)
+    return LedgerStatus(
+        file=request.path.name,
+        number=None,
+        remaining=f"{remaining} before this release",
+        total=total,
+    )

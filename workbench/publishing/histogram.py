@@ -164,7 +164,7 @@ class _Budget:
         mechanism = JointNoise(self.query, noise)
         claim = Claim("dp", self.epsilon, self.delta)
         try:
-            check_certificate_work(mechanism, claim, None, None)
+            check_certificate_work(mechanism, claim, objective=None, bias=None)
         except CorruptFile as error:  # No checker would prove the saved certificate.
             raise NotProven(str(error)) from error
         record = {"noise": name, symbol: value}

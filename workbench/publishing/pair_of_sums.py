@@ -55,6 +55,8 @@ _SHORT_NORM = 128  # Up to this N the minimum applies. Long ratios make the proo
 _MAX_TAIL = 0.05  # Probability that the true mean lies outside the interval.
 _INTERVAL_CELLS = 200  # Number of cells of ρ on which the interval is computed, rounded outwards.
 _BISECTIONS = 80  # Steps of a bisection for w(ρ).
+# If c and d differ by less than this share, the formula of c = d is used. The other one loses digits.
+_EQUAL_SCALES = 1e-6
 
 
 @dataclass(frozen=True)
@@ -300,7 +302,7 @@ def _compute_mixed_tail(scale: float, share: float, width: float) -> float:
     d = min(share, 1 - share) * scale
     if not d:
         return math.exp(-width / c)
-    if c - d < 1e-6 * c:
+    if c - d < _EQUAL_SCALES * c:
         return math.exp(-width / c) * (1 + width / (2 * c))
     wide = c * c * math.exp(-width / c)
     narrow = d * d * math.exp(-width / d)

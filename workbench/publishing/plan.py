@@ -356,13 +356,10 @@ def read_planned_statistics(entries: Mapping[str, Any]) -> list[PlannedStatistic
         statistic = StatisticOptions(**merged).read(kind)
         # `split_budget` replaces this ε.
         budget = BudgetOptions(epsilon=1, expected_rows=expected_rows, loss=loss)
-        planned.append(
-            PlannedStatistic(
-                budget.read(statistic),
-                None if weight is None else read_positive(weight, "weight"),
-                None if expected is None else read_positive(expected, "expected"),
-            )
-        )
+        request = budget.read(statistic)
+        exact_weight = None if weight is None else read_positive(weight, "weight")
+        exact_size = None if expected is None else read_positive(expected, "expected")
+        planned.append(PlannedStatistic(request, weight=exact_weight, expected=exact_size))
     if len({statistic.weight is None for statistic in planned}) > 1:
         must("weight", "given for all statistics of a plan or for none", "some")
     relations = {statistic.request.statistic.person.neighbours for statistic in planned}

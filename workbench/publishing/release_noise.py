@@ -324,16 +324,16 @@ def choose_noise(
         return NumberNoise(candidate.certificate, text, low=ZERO)
     if statistic.is_pair:
         return _choose_pair_noise(statistic, epsilon, expected_rows)
-    sensitivity = compute_sensitivity(
-        statistic.kind,
-        statistic.person,
-        None if statistic.kind == COUNT else statistic.low,
-        None if statistic.kind == COUNT else statistic.high,
-        statistic.public_rows if statistic.is_public_mean else None,
-    )
-    question: IntegerNoise | RealNoise = RealNoise(sensitivity)
+    question: IntegerNoise | RealNoise
     if statistic.kind == COUNT:
-        question = IntegerNoise(int(sensitivity))
+        question = IntegerNoise(int(compute_sensitivity(COUNT, statistic.person)))
+    else:
+        public_rows = statistic.public_rows if statistic.is_public_mean else None
+        question = RealNoise(
+            compute_sensitivity(
+                statistic.kind, statistic.person, statistic.low, statistic.high, public_rows
+            )
+        )
     proven = _find_closed_form(question, epsilon, delta, loss)
     if proven is None:
         try:

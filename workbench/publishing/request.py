@@ -57,9 +57,9 @@ class ReleaseRequest:
             self.statistic,
             self.epsilon,
             self.delta,
-            self.loss,
-            self.expected_rows,
-            self.time_limit,
+            loss=self.loss,
+            expected_rows=self.expected_rows,
+            time_limit=self.time_limit,
         )
 
 
@@ -254,7 +254,14 @@ class BudgetOptions:
         limit = None
         if self.time_limit is not None:
             limit = float(read_positive(self.time_limit, "time_limit"))
-        request = ReleaseRequest(statistic, Fraction(1), delta, loss, guess, limit)
+        request = ReleaseRequest(
+            statistic,
+            epsilon=Fraction(1),
+            delta=delta,
+            loss=loss,
+            expected_rows=guess,
+            time_limit=limit,
+        )
         if self.max_rmse is None:
             return replace(request, epsilon=read_positive(self.epsilon, "epsilon"))
         max_rmse = float(read_positive(self.max_rmse, "max_rmse"))

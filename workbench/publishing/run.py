@@ -109,14 +109,14 @@ def _make_unpublished_release(request: ReleaseRequest, noise: ReleaseNoise) -> R
     if request.statistic.kind != HISTOGRAM and request.statistic.cell_columns:
         notes = (_GROUPS_NOTE,)
     return Release(
-        request.statistic,
-        request.epsilon,
-        request.delta,
-        noise.text,
-        noise.rmse,
-        noise.width,
-        noise.advantage,
-        noise.certificate,
+        statistic=request.statistic,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        mechanism=noise.text,
+        rmse=noise.rmse,
+        width=noise.width,
+        advantage=noise.advantage,
+        certificate=noise.certificate,
         rounding=noise.rounding,
         usual=list_usual_errors(request),
         notes=notes,

@@ -239,10 +239,10 @@ def describe_baseline_distances(query: Query) -> Iterator[str]:
     laws: Values = {**dict.fromkeys(query.compared_names), **dict(query.user_baselines)}
     for name, law in laws.items():
         measure = partial(_measure_entry, query, entries[name])
-        loss, lower = measure(query.claim.epsilon)
-        if not lower or loss == math.inf:
+        loss, optimum_bound = measure(query.claim.epsilon)
+        if not optimum_bound or loss == math.inf:
             continue
-        percent = _format_percent_up(_compute_excess_percent(loss, lower))
+        percent = _format_percent_up(_compute_excess_percent(loss, optimum_bound))
         sentences = (
             f"{name}: at this budget its expected loss is at most {percent} % above the proven "
             "optimum on the same outputs."
@@ -322,7 +322,8 @@ def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> _LossAn
     with suppress(WorkbenchError):
         loss = evaluate_published(entry, query).objective
     with suppress(WorkbenchError):
-        lower = max(0.0, _bound_channels(query)[0])
+        channel_bound, _ = _bound_channels(query)
+        lower = max(0.0, channel_bound)
     return _LossAndBound(loss, lower)
 
 

@@ -369,8 +369,13 @@ def _make_query(
 ) -> tuple[Query, str]:
     """Return (query, subject of its table), such as "... 0..20, ..., squared loss".
 
-    budget: the fields of `_read_query_budget`; question: the question if it is given as an object.
-    Raises InvalidRequest.
+    Args:
+        values: exact values of the options.
+        budget: fields of `_read_query_budget`. The text of a range is added to it.
+        question: the question if it is given as an object. None: the options define it.
+
+    Raises:
+        InvalidRequest: a value is wrong, or no class could serve the query.
     """
     # A baseline without a law is the name of a published mechanism.
     baselines = values.get("baseline") or ()
@@ -420,7 +425,15 @@ def _compare_classes(
     only_class: str | None,
     notes: Sequence[str] = (),
 ) -> Recommendation:
-    """Compute the table of a query. `only_class` is the name of the only class to compute."""
+    """Compute the table of a query.
+
+    Args:
+        query: the query.
+        subject: subject of the title, from `_make_query`.
+        progress: as for `recommend`.
+        only_class: name of the only class to compute. None: all classes.
+        notes: sentences that follow those on the classes.
+    """
     clock = Deadline()
     candidates = list(list_candidates(query))
     if only_class is not None:
@@ -449,20 +462,20 @@ def _compare_classes(
     axis_label = "expected loss" if query.aim.max_loss is None else "epsilon"
     best = choose_row(rows, candidates)
     return Recommendation(
-        title,
-        rows,
-        "recommend",
-        COLUMNS,
-        partial(_make_class_plots, title=title, axis_label=axis_label),
-        len(rows),
-        len(candidates),
-        clock.elapsed_seconds,
-        (*sentences, *notes),
-        None if best is None else best["class"],
-        design_makers,
+        title=title,
+        rows=rows,
+        name="recommend",
+        columns=COLUMNS,
+        draw=partial(_make_class_plots, title=title, axis_label=axis_label),
+        finished=len(rows),
+        total=len(candidates),
+        seconds=clock.elapsed_seconds,
+        sentences=(*sentences, *notes),
+        chosen=None if best is None else best["class"],
+        design_makers=design_makers,
         # A baseline may be a function, which cannot be pickled.
-        replace(query, user_baselines=()),
-        mechanisms,
+        query=replace(query, user_baselines=()),
+        mechanisms=mechanisms,
     )
 
 
@@ -490,7 +503,13 @@ def _solve_candidates(
     """Return the rows of the classes. After Ctrl-C, the rows that were ready.
 
     Classes without a solver come first. The most complex class comes last, and may use the time
-    that is left. values: name -> value, to which every solved class is added.
+    that is left.
+
+    Args:
+        query: the query.
+        candidates: the classes.
+        progress: as for `recommend`.
+        values: name of a class -> its value. Every solved class is added.
     """
     queue = sorted(candidates, key=lambda candidate: (candidate.uses_solver, candidate.complexity))
     rows: list[Row] = []
@@ -498,9 +517,9 @@ def _solve_candidates(
         if query.time is not None:
             # The time that is left is divided among this class and the solvers that wait.
             waiting_classes = [
-                other
-                for other in queue[position + 1 :]
-                if other.uses_solver and other.solve is not None
+                later
+                for later in queue[position + 1 :]
+                if later.uses_solver and later.solve is not None
             ]
             query.time.waiting_classes = len(waiting_classes)
         try:

@@ -159,8 +159,11 @@ def _recommend_class(
 ) -> str:
     """Return the sentences that recommend a class, with its loss and the proven bound.
 
-    best: its row; loss_kind: name of the loss; purpose: what the class is for; lowest_loss: lower
-    bound of all classes, which is used if the class has no bound.
+    Args:
+        best: row of the class.
+        loss_kind: name of the loss, from `_name_loss`.
+        purpose: clause that says what the class is for. Empty: it is the class to use.
+        lowest_loss: lower bound of all classes, which is stated if the class has no bound.
     """
     loss = format_loss(best["objective"])
     recommendation = f"Use the {best['class']}{purpose}: {loss_kind} {loss}."

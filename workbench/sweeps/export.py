@@ -65,7 +65,9 @@ _COLUMN_MEANINGS = (
 def _flatten_row(row: LedgerRow, effort: bool) -> tuple[Record, Record]:
     """Return the head and the tail of one row (see the module header).
 
-    effort: whether to include the runtime, as the column seconds.
+    Args:
+        row: a row of the ledger.
+        effort: whether to include the runtime, as the column seconds.
     """
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}

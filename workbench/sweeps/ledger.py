@@ -39,6 +39,7 @@ SCHEMA = 1  # The version of the tables, which the header of the file contains t
 
 # A longer waiting time for another process that writes is refused: one day.
 _MAX_PATIENCE_SECONDS = 86_400
+_LOCK_RETRY_SECONDS = 0.01  # A statement on a locked file is tried again after this time.
 # Every message about damage ends with this sentence.
 _RECOVERY_ADVICE = "Restore a copy of the file, or name another --ledger and run the sweep again."
 # The status of a row whose request names another solver than the one that was used.
@@ -289,7 +290,7 @@ class Ledger:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or deadline.has_passed:
                     raise
-                time.sleep(0.01)
+                time.sleep(_LOCK_RETRY_SECONDS)
 
     def _fetch_value(self, statement: str) -> Any:
         """Return the first value of the result of a statement."""

@@ -154,7 +154,11 @@ def _to_json_values(value: Any) -> Any:
 def _make_spec(table: Values, text: str, default_name: str, lines: KeyLines) -> Spec:
     """Check the table of a specification and divide its grids into tasks.
 
-    table: the content of the file; text: its text; default_name: its name if it has none.
+    Args:
+        table: the content of the file.
+        text: the text of the file.
+        default_name: name of the specification if the file gives none.
+        lines: lines of the keys, for errors.
     """
     for key in table:
         if key not in ("name", "grid"):
@@ -344,7 +348,11 @@ def _make_requests(
 ) -> list[str]:
     """Return the canonical JSON of the request of every point.
 
-    content: the JSON values of the fixed options.
+    Args:
+        family: the family.
+        solver: name of the solver. None if no solver is used.
+        content: the JSON values of the fixed options.
+        points: the values of the hot options of each point.
     """
     option_names = {option.name for option in family.options if option.solver} & set(content)
     shared_values = {

@@ -46,6 +46,10 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 from workbench.questions.density import Density
 from workbench.questions.density import parse_density as density_of
 
+_QUADRATURE_POINTS = 17  # The quadrature of a loss has these many even points, and the outputs.
+_BIAS_POINTS = 4001  # The bias is the largest one over this many inputs, and beside every output.
+_LEFT_OF_JUMP = 1e-12  # An input this far below an output lies before the jump there.
+_DRAWN_POINTS = 201  # A law is drawn at this many inputs.
 _MAX_FILE_OUTPUTS = 10_000  # A file with a mechanism of more outputs is refused.
 _FORM = RecordForm(
     "The mechanism", {"kind": "poisson-binomial"}, outputs=INTEGER, theta=RATIO, c=RATIO
@@ -105,7 +109,7 @@ class NonAffine(RealErrors):
         # They are not enough for a curved law. A constant shape makes it use 24 nodes.
         law = replace(law, shape=law.shape or (lambda x: np.full(x.shape, 0.5)))
         x, w = law.quadrature(
-            np.concatenate([self.outputs, np.linspace(-half_width, half_width, 17)])
+            np.concatenate([self.outputs, np.linspace(-half_width, half_width, _QUADRATURE_POINTS)])
         )
         return math.fsum(w * self.error_at(np.clip(x, -half_width, half_width), loss))
 
@@ -115,15 +119,15 @@ class NonAffine(RealErrors):
         half_width = float(self.c)
         # The law of a `BiasedQuantizer` may jump at an output.
         bin_sides = np.clip(
-            np.concatenate([self.outputs - 1e-12, self.outputs]), -half_width, half_width
+            np.concatenate([self.outputs - _LEFT_OF_JUMP, self.outputs]), -half_width, half_width
         )
-        x = np.concatenate([np.linspace(-half_width, half_width, 4001), bin_sides])
+        x = np.concatenate([np.linspace(-half_width, half_width, _BIAS_POINTS), bin_sides])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
     def drawing(self) -> FigureData:
         """Return p(x, i) against x at 201 inputs, as plain data."""
         half_width = float(self.c)
-        x = np.linspace(-half_width, half_width, 201)
+        x = np.linspace(-half_width, half_width, _DRAWN_POINTS)
         # `affine_figure` takes the laws at both ends of each segment between two inputs.
         return affine_figure(self.outputs, x, np.repeat(self.probabilities(x), 2, axis=0)[1:-1])
 

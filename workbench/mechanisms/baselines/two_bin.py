@@ -88,6 +88,7 @@ from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 Selection = list[Distribution]  # The j-th (from 1) is over the bins 1..j.
+_MAX_EXPONENT = 700  # e^x overflows a double for x slightly above this.
 Numbers = NDArray[Any]  # Floats, or objects that add and multiply: rationals, balls.
 
 
@@ -325,8 +326,8 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     """
     budget = read_positive(epsilon, "epsilon")
     half_width = read_half_width(c)
-    if budget > 700:
-        raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
+    if budget > _MAX_EXPONENT:
+        raise Infeasible(f"epsilon must be at most {_MAX_EXPONENT} here. Got {float(budget):g}.")
     # The factor exceeds the rounding errors of tanh and of the division.
     rounded_up_reach = math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf)
     reach = half_width * Fraction(rounded_up_reach)
@@ -391,7 +392,7 @@ class BiasedQuantizer(NonAffine):
         for j in np.unique(place):
             inputs = x[place == j, None, None]
             score = float(self.beta) * (2 * inputs - self.outputs[:j, None] - self.outputs[j:])
-            share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
+            share = 1 / (1 + np.exp(np.clip(score, -_MAX_EXPONENT, _MAX_EXPONENT)))
             p[place == j] = _combine_shares(self._joint_law(j).astype(float), share, 1 - share)
         return p
 

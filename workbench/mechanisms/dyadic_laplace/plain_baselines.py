@@ -53,6 +53,9 @@ from workbench.mechanisms.dyadic_laplace.elias import Code, class_length
 _CLASS_COUNT = 64  # Messages are below 2^63 in size.
 _LEAST_THRESHOLD = 1e-300  # K(0) = 0 is computed at this h.
 _MAX_SERIES_ARGUMENT = 1e-2  # K is computed by its series below this t.
+# The step w is searched between 1e-9/ε and 1e9 (1 + 1/ε).
+_MIN_SEARCHED_STEP = 1e-9
+_MAX_SEARCHED_STEP = 1e9
 _STEP_ITERATIONS = 80  # Halvings of the interval of ln w.
 
 
@@ -92,8 +95,9 @@ def describe_quantized_laplace(epsilon: float, bits: float, code: Code) -> Plain
         bits: The largest mean length, > 1. A message has at least one bit.
         code: The Elias code.
     """
-    low = math.log(1e-9 / epsilon)
-    high = math.log(1e9 * (1 + 1 / epsilon))
+    # The logarithm of the step lies between these ends.
+    low = math.log(_MIN_SEARCHED_STEP / epsilon)
+    high = math.log(_MAX_SEARCHED_STEP * (1 + 1 / epsilon))
     for _ in range(_STEP_ITERATIONS):
         middle = (low + high) / 2
         if compute_quantized_bits(epsilon, math.exp(middle), code) > bits:

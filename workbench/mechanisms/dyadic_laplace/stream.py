@@ -204,7 +204,14 @@ def read_header(data: bytes) -> Header:
         raise CorruptFile(
             f"The DQL stream caps T at {level}; its parameters mean {mechanism.max_level}."
         )
-    return Header(mechanism, CODES[number], count, size, nonce, check)
+    return Header(
+        mechanism=mechanism,
+        code=CODES[number],
+        count=count,
+        size=size,
+        nonce=nonce,
+        key_check=check,
+    )
 
 
 def read_stream(
