@@ -88,7 +88,7 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 _KEY_BYTES = 32  # Size of the secret key of a ledger.
 _MAX_TEMPORARY_CHARACTERS = 40  # A temporary file name starts with this much of the file name.
 _SHOWN_DIGITS = 17  # Costs are rounded up, and remaining budgets down, to this many digits.
-# Budgets that are computed in floats are moved to the safe side by this share before they are shown.
+# Budgets that are computed in floats are shown after a move to the safe side by this share.
 _DISPLAY_ROUNDING = 1e-12
 _TABLES = (
     "create table terms (name text primary key, value text) strict",

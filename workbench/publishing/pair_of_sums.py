@@ -55,7 +55,7 @@ _SHORT_NORM = 128  # Up to this N the minimum applies. Long ratios make the proo
 _MAX_TAIL = 0.05  # Probability that the true mean lies outside the interval.
 _INTERVAL_CELLS = 200  # Number of cells of ρ on which the interval is computed, rounded outwards.
 _BISECTIONS = 80  # Steps of a bisection for w(ρ).
-# If c and d differ by less than this share, the formula of c = d is used. The other one loses digits.
+# If c and d differ by less than this share, the formula of c = d is used.
 _EQUAL_SCALES = 1e-6
 
 
