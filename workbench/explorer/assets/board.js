@@ -1,4 +1,7 @@
-// Show one design in cards. Live pages and exported pages use the same board.
+// Show one design in cards: its result, its law, curves of its loss, its privacy, rivals and proof.
+//
+// The page of a family (family.js), the page of a class (class.js) and exported pages (document.js)
+// make a board. A "view" is the JSON object that `workbench/explorer/views.py` makes of a design.
 
 const MAX_PINNED_DESIGNS = 4;
 const CARD_GAP = 16;  // The space below a card, in pixels.
@@ -50,7 +53,7 @@ function makeResult(view, actions) {
   }
   const isOpen = !view.certified && (view.unfinished || view.preliminary);
   // The first page may have found a smaller loss than an unfinished search.
-  const smallest = Math.min(view.objective, view.found ?? Infinity);
+  const smallest = Math.min(view.objective, view.comparedLoss ?? Infinity);
   const value = formatCell(isOpen ? smallest : view.objective);
   const elements = [
     heading,
@@ -58,14 +61,14 @@ function makeResult(view, actions) {
     el("p", { class: isOpen ? "value open" : "value" }, isOpen ? `at most ${value}` : value),
   ];
   if (isOpen && smallest < view.objective) {
-    const found = `The first page found a mechanism with loss ${formatCell(smallest)}.`;
+    const better = `The first page found a mechanism with loss ${formatCell(smallest)}.`;
     const current = `The mechanism below has loss ${formatCell(view.objective)} so far.`;
-    elements.push(el("p", { class: "lead" }, `${found} ${current}`));
+    elements.push(el("p", { class: "lead" }, `${better} ${current}`));
   }
   elements.push(status);
-  const unit = view.unit ? `${capitalise(view.unit)}.` : "";
-  elements.push(el("p", { class: "lead" }, unit, describeBound(view)));
-  if (view.told) elements.push(el("p", { class: "lead" }, `${capitalise(view.told)}.`));
+  const rootLoss = view.rootLossText ? `${capitalise(view.rootLossText)}.` : "";
+  elements.push(el("p", { class: "lead" }, rootLoss, describeBound(view)));
+  if (view.outputsText) elements.push(el("p", { class: "lead" }, `${capitalise(view.outputsText)}.`));
   if (actions.pin) {
     const pin = el("button", { type: "button", onclick: actions.pin }, "Pin to compare");
     elements.push(el("div", { class: "row" }, actions.live ? pin : ""));
@@ -100,7 +103,7 @@ function makeMinimiser(view, actions) {
     const minimise = () => actions.limit(name, Number(input.value));
     return el("button", { type: "button", onclick: minimise }, `minimal ${name}`);
   };
-  const buttons = actions.least(view).map(makeButton);
+  const buttons = actions.listMinimisable(view).map(makeButton);
   if (!buttons.length) return "";
   const label = el("span", {}, `For ${view.label.replace(/^(least|minimal) /, "")} at most`);
   return el("div", { class: "inverse" }, label, input, ...buttons);
@@ -120,11 +123,15 @@ function restrictOutline(outline, low, high) {
 
 // Build a board.
 //
-// actions.sliders: the element of the sliders; actions.move(name, value, isDone): the reader moves a
-// number of the budget; actions.limit(name, loss): minimises a number of the budget;
-// actions.least(view): the numbers that can be minimised; actions.taken(values): receives the values
-// of the budget of a new design; actions.pick(x, y): the reader picks a point of the map;
-// actions.live: whether designs can be pinned; actions.open(address): opens another page.
+// actions, all of which may be missing:
+//   sliders                    The element of the sliders.
+//   live                       Whether designs can be pinned.
+//   move(name, value, isDone)  Called while the reader moves a number of the budget.
+//   limit(name, loss)          Minimise a number of the budget for a largest loss.
+//   listMinimisable(view)      Return the names of the numbers that can be minimised.
+//   showBudget(values)         Called with the values of the budget of a new design.
+//   pick(epsilon, delta)       Called when the reader picks a point of the map.
+//   open(address)              Open another page.
 function makeBoard(actions = {}) {
   const hero = el("section", { class: "card hero", "aria-label": "Result" });
   const columns = [0, 1].map(() => el("div", { class: "column" }));
@@ -135,14 +142,14 @@ function makeBoard(actions = {}) {
   const waiting = el("p", { class: "waiting", role: "status", hidden: true });
   hero.append(alert, waiting, el("div", { class: "split" }, result, actions.sliders ?? ""));
 
-  let view = null;  // the design that is shown
-  let curves = {};  // the number of the budget -> {figure, overlays}
-  let curveNodes = {};  // the number of the budget -> the element of its chart
-  let map = null;
-  let pins = [];  // {name, view} of the pinned designs
-  let outlines = [];  // outlines of published noise
-  let lawNodes = [];
-  let filledCards = "";
+  let view = null;  // The view of the design that is shown.
+  let curves = {};  // Name of a number of the budget -> {figure, overlays}.
+  let curveNodes = {};  // Name of a number of the budget -> the element of its chart.
+  let map = null;  // The element of the map of formulas.
+  let pins = [];  // The pinned designs: {name, view} of each.
+  let outlines = [];  // Outlines of the laws of published noise: {name, x, y} of each.
+  let lawNodes = [];  // The elements of the figures of the law.
+  let filledCards = "";  // The names of the cards when the columns were last filled.
 
   const addCard = (key, title) => {
     if (!cards[key]) {
@@ -203,10 +210,10 @@ function makeBoard(actions = {}) {
     const { overlays } = curves[name];
     let { figure } = curves[name];
     // A note stands below the first chart only.
-    const first = Object.keys(curves).find((other) => curves[other].figure.note === figure.note);
+    const first = Object.keys(curves).find((number) => curves[number].figure.note === figure.note);
     if (first !== name) figure = { ...figure, note: "" };
     const points = pins.map((pin) => ({ name: pin.name, x: pin.view.hot[name], y: pin.view.objective }));
-    const canMinimise = actions.least?.(view).includes(name);
+    const canMinimise = actions.listMinimisable?.(view).includes(name);
     const limit = (loss, isDone) => isDone && actions.limit(name, loss);
     const options = {
       ...figureOptions(),
@@ -234,20 +241,21 @@ function makeBoard(actions = {}) {
     const hasNumericLabels = () => figure.labels.every((label) => Number.isFinite(Number(label)));
     if (figure.kind === "bars" && hasNumericLabels()) {
       const pinned = pinnedFigures(index).filter((pin) => pin.figure.kind === "bars");
-      const others = [...outlines];
-      for (const { name, figure: other } of pinned) {
-        others.push({ name, x: other.labels.map(Number), y: other.values });
+      const drawnOutlines = [...outlines];
+      for (const { name, figure: pinnedFigure } of pinned) {
+        drawnOutlines.push({ name, x: pinnedFigure.labels.map(Number), y: pinnedFigure.values });
       }
-      const coloured = others.map((outline, position) => ({ colour: position + 1, ...outline }));
+      const coloured = drawnOutlines.map((outline, position) => ({ colour: position + 1, ...outline }));
       return [{ ...figure, others: coloured }, { ...figureOptions(), proven: isProven }];
     }
     if (figure.kind === "lines" && figure.series[0]?.look === "area") {
       const { x } = figure.series[0];
-      const others = outlines.map((outline) => restrictOutline(outline, x[0], x.at(-1)));
-      for (const { name, figure: other } of pinnedFigures(index)) {
-        others.push({ name, x: other.series[0].x, y: other.series[0].y, steps: true });
+      const drawnOutlines = outlines.map((outline) => restrictOutline(outline, x[0], x.at(-1)));
+      for (const { name, figure: pinnedFigure } of pinnedFigures(index)) {
+        const [density] = pinnedFigure.series;
+        drawnOutlines.push({ name, x: density.x, y: density.y, steps: true });
       }
-      const lines = others.map((outline, position) => (
+      const lines = drawnOutlines.map((outline, position) => (
         { look: "line", colour: position + 1, ...outline }
       ));
       return [{ ...figure, series: [...figure.series, ...lines] }, figureOptions()];
@@ -278,7 +286,7 @@ function makeBoard(actions = {}) {
     const row = (label, cellOf) => [label, ...pins.map(cellOf)];
     const makeRemoveButton = (pin) => {
       const remove = () => {
-        pins = pins.filter((other) => other !== pin);
+        pins = pins.filter((keptPin) => keptPin !== pin);
         redraw();
       };
       const attributes = { type: "button", "aria-label": `Remove ${pin.name}`, onclick: remove };
@@ -290,7 +298,7 @@ function makeBoard(actions = {}) {
       row("lower bound", (pin) => pin.view.bound),
       ...numbers.map((name) => row(SYMBOLS[name] ?? name, (pin) => pin.view.hot[name])),
       row("proof", (pin) => (pin.view.certified ? "certified" : "not certified")),
-      row("outputs", (pin) => pin.view.told || "-"),
+      row("outputs", (pin) => pin.view.outputsText || "-"),
       row("", makeRemoveButton),
     ];
     const heads = rows[0].map(() => "");
@@ -306,7 +314,7 @@ function makeBoard(actions = {}) {
 
   const pin = () => {
     if (pins.length >= MAX_PINNED_DESIGNS) pins.shift();
-    const isFree = (letter) => !pins.some((other) => other.name.startsWith(letter));
+    const isFree = (letter) => !pins.some((earlierPin) => earlierPin.name.startsWith(letter));
     const letter = ["A", "B", "C", "D"].find(isFree);
     const values = Object.entries(view.hot).map(([name, value]) => (
       `${SYMBOLS[name] ?? name} ${formatNumber(value, 3)}`
@@ -330,12 +338,16 @@ function makeBoard(actions = {}) {
       const hasMoved = JSON.stringify(newView.given) !== JSON.stringify(view?.given);
       // The outlines belong to the previous budget until new ones arrive.
       if (hasMoved) outlines = outlines.map((outline) => ({ ...outline, x: [], y: [] }));
-      view = { ...newView, told: describeOutputs(newView), unit: describeRootLoss(newView) };
+      view = {
+        ...newView,
+        outputsText: describeOutputs(newView),
+        rootLossText: describeRootLoss(newView),
+      };
       alert.hidden = true;
       waiting.hidden = true;
       result.classList.remove("stale");
       replaceContent(result, makeResult(view, { ...actions, pin }));
-      actions.taken?.(view.hot);
+      actions.showBudget?.(view.hot);
       drawLaw();
       for (const [name, node] of Object.entries(curveNodes)) node.mark(markOf(name));
       map?.mark(mapPoint());
@@ -385,6 +397,7 @@ function makeBoard(actions = {}) {
       drawCurve(name);
     },
 
+    // Show the figures of the privacy, and sentences about an attacker (`views.compute_attacker_gains`).
     showPrivacy({ figures, risk }) {
       figures.forEach((figure, index) => {
         const node = makeFigure(figure, figureOptions());
@@ -397,6 +410,7 @@ function makeBoard(actions = {}) {
       });
     },
 
+    // Show the map of formulas.
     showFormulas(figure) {
       const pick = actions.pick && ((x, y) => actions.pick(x, figure.moved ? y : null));
       map = makeMap(figure, { ...figureOptions(), mark: mapPoint(), pick });
@@ -413,13 +427,13 @@ function makeBoard(actions = {}) {
         return;
       }
       const design = { name: "this design", ...loss, certified: view?.certified };
-      const others = [];
+      const rivals = [];
       for (const [name, value, low, proof] of rows) {
         if (value === null) continue;
-        others.push({ name, value, low, certified: proof === "certified", notes: proof });
+        rivals.push({ name, value, low, certified: proof === "certified", notes: proof });
       }
-      const figure = { kind: "dots", title, x: loss.label, rows: [design, ...others] };
-      const canDraw = others.length && design.value > 0;
+      const figure = { kind: "dots", title, x: loss.label, rows: [design, ...rivals] };
+      const canDraw = rivals.length && design.value > 0;
       const chart = canDraw ? makeFigure(figure, figureOptions()) : el("h2", {}, title);
       const makeName = (name, hasLoss) => {
         const address = hasLoss && actions.open && links[name];
@@ -430,15 +444,17 @@ function makeBoard(actions = {}) {
         };
         return el("a", { href: `#${address}`, onclick: follow }, name);
       };
-      const cells = rows.map(([name, ...rest]) => [makeName(name, rest[0] !== null), ...rest]);
+      const cells = rows.map(([name, value, ...others]) => (
+        [makeName(name, value !== null), value, ...others]
+      ));
       addFreshCard("rivals", "Other mechanisms").show(chart, makeTable(heads, cells, title));
     },
 
     // Remove everything that belongs to the previous question. isWhole: also the pinned designs.
     reset(isWhole = true) {
-      const kept = ["law", "proof", "code", "pins"];
+      const keptCards = ["law", "proof", "code", "pins"];
       for (const key of Object.keys(cards)) {
-        if (!kept.includes(key)) dropCard(key);
+        if (!keptCards.includes(key)) dropCard(key);
       }
       curveNodes = {};
       outlines = [];

@@ -19,6 +19,9 @@ const HEAT_SHADES = 5;  // The colour scale of a heat map has these many colours
 const HEAT_LEVELS = 255;  // Cells of one level are one SVG path, because thousands of elements are slow.
 const MIN_HEAT_SHARE = 0.004;  // Cells below this share of the scale are not drawn.
 const COLOUR_BAR_STEPS = 40;
+// Texts of heat maps have the colour --t0 up to the first share of the scale, then --t1, then --t2.
+const HEAT_TEXT_SHARES = [0.48, 0.64];
+const SEGMENT_SAMPLES = 25;  // A segment on a logarithmic axis is drawn through this many points.
 const MAX_LOSS_RATIO = 20;  // Mechanisms with a larger multiple of the smallest loss are not drawn.
 
 const seriesColour = (index) => `var(--s${index % SERIES_COLOURS})`;
@@ -151,8 +154,10 @@ function linePath(xs, ys, xScale, yScale, hasSteps = false) {
 function sampleSegment(xs, ys, xScale) {
   if (!xScale.isLogarithmic || xs[0] === xs[1]) return [xs, ys];
   const start = Math.max(xs[0], xs[1] * 1e-6);
-  const share = (index) => (start * (xs[1] / start) ** (index / 24) - xs[0]) / (xs[1] - xs[0]);
-  const shares = Array.from({ length: 25 }, (_, index) => share(index));
+  const lastIndex = SEGMENT_SAMPLES - 1;
+  const sampleAt = (index) => start * (xs[1] / start) ** (index / lastIndex);
+  const share = (index) => (sampleAt(index) - xs[0]) / (xs[1] - xs[0]);
+  const shares = Array.from({ length: SEGMENT_SAMPLES }, (_, index) => share(index));
   if (xs[0] <= 0) shares.unshift(0);
   return [
     shares.map((part) => xs[0] + part * (xs[1] - xs[0])),
@@ -331,8 +336,10 @@ function chooseAxes(figure, xs, ys) {
 
 // Draw a figure of lines. Returns null if it has no points.
 //
-// mark: {x, y, proven}, the design; drag(x, isDone): called while the reader moves the mark;
-// limit(y, isDone): called while the reader moves the loss; pins: further points {name, x, y}.
+// mark              The place of the design, {x, y, proven}.
+// drag(x, isDone)   Called while the reader moves the mark. isDone: the reader has let it go.
+// limit(y, isDone)  Called while the reader moves the loss.
+// pins              Further points, {name, x, y} of each.
 function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
   const height = chartHeight(width);
   const finitePins = pins.filter((pin) => Number.isFinite(pin.x) && Number.isFinite(pin.y));
@@ -480,9 +487,9 @@ function drawBars(figure, width, { proven: isProven } = {}) {
   const height = chartHeight(width);
   const count = figure.values.length;
   const others = figure.others ?? [];
-  const outlines = others.map((other) => figure.labels.map((label) => {
-    const index = other.x.indexOf(Number(label));
-    return index < 0 ? 0 : other.y[index];
+  const outlines = others.map((outline) => figure.labels.map((label) => {
+    const index = outline.x.indexOf(Number(label));
+    return index < 0 ? 0 : outline.y[index];
   }));
   const yMax = Math.max(...figure.values, ...outlines.flat()) * 1.06 || 1;
   const xScale = makeScale(-0.5, count - 0.5, LEFT, width - RIGHT, false);
@@ -537,8 +544,9 @@ function heatColour(share) {
 
 // Choose the variable of explorer.css that can be read on a cell of this share.
 function heatTextColour(share) {
-  if (share < 0.48) return "var(--t0)";
-  return share < 0.64 ? "var(--t1)" : "var(--t2)";
+  const [firstLimit, secondLimit] = HEAT_TEXT_SHARES;
+  if (share < firstLimit) return "var(--t0)";
+  return share < secondLimit ? "var(--t1)" : "var(--t2)";
 }
 
 // List the indices of the labels that fit when each needs `needed` pixels of a cell of `size`.

@@ -19,7 +19,8 @@ const BUDGET_OPTIONS = [
 const LARGER_IS_WEAKER = ["epsilon", "delta", "rho", "mu", "bits"];
 // A design is also private at every smaller value of this number.
 const SMALLER_IS_WEAKER = ["runs"];
-const POINT_OPTIONS = { curve: ["ε", "δ"], tradeoff: ["α", "β"] };  // options that are lists of points
+// Options that are lists of points, with the names of both coordinates.
+const POINT_OPTIONS = { curve: ["ε", "δ"], tradeoff: ["α", "β"] };
 
 const removeErrorName = (message) => message.replace(/^\w+: /, "");
 const isAbort = (error) => error.name === "AbortError";
@@ -41,20 +42,22 @@ function readPoints(text) {
 // open(queryText): opens another page.
 function makeFamilyPage(root, { families, host, say, status, place, bar, stop, compared, open }) {
   let state = { family: [...families.keys()][0], given: {} };
-  let controls = {};  // option name -> its control
-  let room = { unfit: [], instead: {}, moved: [] };  // options that do not fit the request
-  let isHere = false;  // whether this page is the one that is shown
-  let isDragging = false;
-  const curves = new Map();  // request without one number -> {figure, overlays, left}
-  const steps = new Map();  // request without one number -> designs at values of that number
+  let controls = {};  // Name of an option -> its control.
+  // The answer of the task "fields": `unfit` are the options that the request cannot have, and
+  // `instead` maps an option to the options that it would replace.
+  let room = { unfit: [], instead: {}, moved: [] };
+  let isHere = false;  // Whether this page is the one that is shown.
+  let isDragging = false;  // Whether the reader moves a slider, whose steps share a history entry.
+  const curves = new Map();  // Key of a request without one number -> {figure, overlays, left}.
+  const steps = new Map();  // The same key -> designs at values of that number: {at, view} of each.
 
-  let designStart = 0;  // when the current design started; 0 while none is computed
-  let hasNewerRequest = false;
-  let designMilliseconds = 0;  // the time of the last design
-  let fastController = null;  // stops the current design
-  let slowController = null;  // stops the background
-  let backgroundTimer = 0;
-  let lateTimer = 0;
+  let designStart = 0;  // The time when the current design started. 0 while none is computed.
+  let hasNewerRequest = false;  // Whether the request changed while a design was computed.
+  let designMilliseconds = 0;  // How long the last design took.
+  let fastController = null;  // The AbortController of the current design.
+  let slowController = null;  // The AbortController of the background tasks.
+  let backgroundTimer = 0;  // Starts the background tasks.
+  let lateTimer = 0;  // Greys the previous design.
 
   const familySelect = el(
     "select", { id: "family", "aria-label": "Family" },
@@ -86,8 +89,8 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     sliders,
     move: (name, value, isDone) => setOption(name, writeThreeDigits(value), isDone),
     limit: minimise,
-    least: minimisableNumbers,
-    taken: showDefaults,
+    listMinimisable: minimisableNumbers,
+    showBudget: showDefaults,
     pick(x, y) {
       if (y !== null) {
         state.given = { ...state.given, delta: writeThreeDigits(y) };
@@ -124,6 +127,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     lateTimer = setTimeout(() => board.showWaiting("computing …"), LATE_MILLISECONDS);
   }
 
+  // Say that a computation was stopped.
   function showStopped() {
     say("Stopped.");
     clearTimeout(lateTimer);
@@ -139,9 +143,10 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     return compared.get(normaliseQuery(query));
   }
 
+  // Show a design, with the loss that the first page found for its request.
   function showDesign(view) {
     clearTimeout(lateTimer);
-    board.show({ ...view, found: findComparedRow(view.given)?.objective });
+    board.show({ ...view, comparedLoss: findComparedRow(view.given)?.objective });
   }
 
   // Compute the design of the current request. Requests that arrive meanwhile are computed
@@ -174,8 +179,8 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     let mayContinue = true;
     try {
       // What the first page has designed is not designed again.
-      const handed = findComparedRow(givenTexts())?.view;
-      const view = handed ?? await ask("design", {}, controller.signal);
+      const comparedView = findComparedRow(givenTexts())?.view;
+      const view = comparedView ?? await ask("design", {}, controller.signal);
       designMilliseconds = performance.now() - start;
       if (!isHere) return false;
       acceptDesign(view);
@@ -197,6 +202,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     return mayContinue;
   }
 
+  // Show the design of the current request, and store it if its budget is a curve.
   function acceptDesign(view) {
     const isQuiet = status.className === "status" && status.textContent !== SOLVING;
     if (!hasNewerRequest && !isQuiet) say("");
@@ -249,6 +255,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     showBorrowedDesign({ ...nearest.view, hot }, note);
   }
 
+  // Show a design of another budget, marked as not proven for this one.
   function showBorrowedDesign(view, note) {
     const flags = { preliminary: true, borrowed: true, proving: true, certified: false };
     showDesign({ ...view, ...flags, given: { ...state.given }, note });
@@ -291,6 +298,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     return Object.fromEntries(Object.entries(state.given).filter(([, value]) => !isEmptyText(value)));
   }
 
+  // Show an error beside the option that it names, with a text that would be understood.
   function showFailure(error) {
     clearTimeout(lateTimer);
     if (!(error instanceof Failure)) console.error(error);
@@ -352,10 +360,12 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     return jobs;
   }
 
+  // List the numbers of the budget that have sliders.
   function sliderNames() {
     return Object.keys(board.view?.hot ?? {}).filter((name) => !room.unfit.includes(name));
   }
 
+  // Run one background task.
   async function runJob(task, fields, signal) {
     if (["certify", "prove", "complete"].includes(task)) await showProof(task, signal);
     else if (task === "suggestions") await loadSuggestions(signal);
@@ -438,8 +448,8 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     const progress = (done, total, step) => {
       card.say(`computing${fields.finer ? " more values" : ""}, ${done} of ${total} …`);
       if (!step?.along) return;
-      const others = (steps.get(key) ?? []).filter((other) => other.at !== step.at);
-      steps.set(key, [...others, step]);
+      const otherSteps = (steps.get(key) ?? []).filter((stored) => stored.at !== step.at);
+      steps.set(key, [...otherSteps, step]);
     };
     try {
       const answer = await ask(task, fields, signal, progress);
@@ -464,6 +474,9 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     }
   }
 
+  // Store and show the answer of a background task.
+  //
+  // name: the number of the budget of a curve; key: where curves are stored; stored: the stored curve.
   function showAnswer(task, name, key, answer, stored) {
     if (task === "along") {
       const overlays = stored?.overlays ?? [];
@@ -540,7 +553,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     const family = currentFamily();
     const option = family.options.find((entry) => entry.name === name);
     const given = { ...state.given };
-    for (const other of room.instead[name] ?? []) delete given[other];
+    for (const replacedName of room.instead[name] ?? []) delete given[replacedName];
     if (value === "" || value === option.default) delete given[name];
     else given[name] = value;
     state.given = given;
@@ -642,6 +655,7 @@ function makeFamilyPage(root, { families, host, say, status, place, bar, stop, c
     return computeDesign();
   }
 
+  // Fill the list of the examples of a family.
   function listExamples(family) {
     const examples = (family.examples ?? []).map(({ title }, index) => (
       el("option", { value: index }, title)

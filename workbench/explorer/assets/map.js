@@ -2,6 +2,9 @@
 
 const MAX_LISTED_FORMULAS = 8;  // Further formulas are folded.
 const DELTA_TICKS = [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1];  // δ has a square-root scale.
+const NUMBER_MARGIN = 8;  // A region's number is this many points of its border from its ends.
+const MIN_NUMBERED_WIDTH = 16;  // A narrower region has no number (pixels).
+const MIN_NUMBERED_HEIGHT = 18;  // A lower region has no number (pixels).
 const MIN_TICK_DISTANCE = 15;  // Labels of ticks that are closer would touch (pixels).
 
 // Compute the optimum of a region's formula at a point; null if doubles cannot represent it.
@@ -20,12 +23,12 @@ function optimumAt(region, epsilon, delta) {
 
 // Keep the ticks whose labels do not touch.
 function separateTicks(values, yScale) {
-  const kept = [];
+  const ticks = [];
   for (const value of values) {
-    const isTooClose = kept.length && yScale(kept.at(-1)) - yScale(value) < MIN_TICK_DISTANCE;
-    if (!isTooClose) kept.push(value);
+    const isTooClose = ticks.length && yScale(ticks.at(-1)) - yScale(value) < MIN_TICK_DISTANCE;
+    if (!isTooClose) ticks.push(value);
   }
-  return kept;
+  return ticks;
 }
 
 // Write the SVG path of a region: an area, or a line if the map is a curve over ε.
@@ -48,9 +51,11 @@ function drawRegionNumber(region, figure, xScale, yScale) {
   region.x.forEach((_, index) => {
     if (heightAt(index) > heightAt(highest)) highest = index;
   });
-  const index = Math.min(Math.max(highest, 8), region.x.length - 9);
+  // The number keeps this many points away from both ends of the region.
+  const index = Math.min(Math.max(highest, NUMBER_MARGIN), region.x.length - 1 - NUMBER_MARGIN);
   const width = xScale(region.x.at(-1)) - xScale(region.x[0]);
-  if (width <= 16 || (figure.moved && heightAt(index) <= 18)) return [];
+  const isLow = figure.moved && heightAt(index) <= MIN_NUMBERED_HEIGHT;
+  if (width <= MIN_NUMBERED_WIDTH || isLow) return [];
   const text = region.name.split(":")[0];
   const x = xScale(region.x[index]);
   const centre = (yScale(region.low[index]) + yScale(region.high[index])) / 2;
@@ -74,8 +79,9 @@ function regionLook(region, figure) {
 
 // Draw a map of formulas. figure.moved: the y axis is δ; otherwise it is the optimum.
 //
-// mark: {x, y}, the design; tell(index, x, y): called while the reader points at a region (index -1:
-// at none); pick(x, y): called when the reader clicks on a point.
+// mark               The place of the design, {x, y}.
+// tell(index, x, y)  Called while the reader points at a region. The index is -1 for no region.
+// pick(x, y)         Called when the reader clicks on a point.
 DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
   const height = chartHeight(width) + 60;
   const bottom = height - BOTTOM;

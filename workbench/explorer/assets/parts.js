@@ -147,8 +147,11 @@ function escapeLatex(text) {
 
 // Build the menu that saves a chart.
 //
-// getFigure(), getChart(): what is drawn now; getLegend(): the entries of its legend;
-// options.command(): the command that made the design; message: the element for errors.
+// getFigure()        Return the data of the figure that is drawn now.
+// getChart()         Return its SVG element.
+// getLegend()        Return the entries of its legend.
+// options.command()  Return the command that made the design. It may be missing.
+// message            The element for errors.
 function makeSaveMenu(getFigure, getChart, getLegend, options, message) {
   const name = fileNameOf(getFigure().title);
   const makeButton = (label, action) => {
@@ -269,11 +272,11 @@ function makeFigure(figure, options = {}) {
   let width = 0;
   const draw = (fixedWidth = 0) => {
     width = fixedWidth || Math.max(280, Math.round(place.clientWidth || 520));
-    const shown = {
+    const visibleFigure = {
       ...figure, series: withoutHidden(figure.series), others: withoutHidden(figure.others),
     };
-    const shownOptions = { ...options, pins: withoutHidden(options.pins) };
-    chart = isDrawable ? DRAWERS[figure.kind](shown, width, shownOptions) : null;
+    const visibleOptions = { ...options, pins: withoutHidden(options.pins) };
+    chart = isDrawable ? DRAWERS[figure.kind](visibleFigure, width, visibleOptions) : null;
     const reason = hidden.size ? "All series are hidden." : "There are too few values to draw.";
     place.replaceChildren(chart ?? el("p", { class: "soft" }, reason));
   };
@@ -365,8 +368,11 @@ function replaceContent(place, children) {
 
 // Build a card, which keeps its place while its content changes.
 //
-// show(...children): replace the content; say(text, isError): show a message below it;
-// title(): show the title alone; stale(), fresh(): grey the content or show it normally again.
+// show(...children)   Replace the content.
+// say(text, isError)  Show a message below the content.
+// title()             Show the title alone.
+// stale(), fresh()    Grey the content, or show it normally again.
+// isEmpty             Whether the card has no content.
 function makeCard(title, kind = "") {
   const body = el("div");
   const message = el("p", { class: "soft", hidden: true });
@@ -407,18 +413,26 @@ function makeCopyableText(label, text) {
 // Conversions between the position 0..1000 of a slider and a number in a range {low, high}.
 //
 // A share has a separate position for 0, because its scale is logarithmic.
+const SLIDER_END = 1000;  // The largest position of a slider.
+const LOW_POSITION = 30;  // On the scale "share" the smallest number > 0 has this position.
+const SHARE_LENGTH = SLIDER_END - LOW_POSITION;
 const SLIDER_SCALES = {
   log: {
-    toNumber: (position, { low, high }) => low * (high / low) ** (position / 1000),
-    toPosition: (number, { low, high }) => (1000 * Math.log(number / low)) / Math.log(high / low),
+    toNumber: (position, { low, high }) => low * (high / low) ** (position / SLIDER_END),
+    toPosition: (number, { low, high }) => (
+      (SLIDER_END * Math.log(number / low)) / Math.log(high / low)
+    ),
   },
   share: {
-    toNumber: (position, { low, high }) => (
-      position < 15 ? 0 : low * (high / low) ** ((position - 30) / 970)
-    ),
-    toPosition: (number, { low, high }) => (
-      number <= 0 ? 0 : 30 + (970 * Math.log(Math.max(number, low) / low)) / Math.log(high / low)
-    ),
+    toNumber: (position, { low, high }) => {
+      if (position < LOW_POSITION / 2) return 0;
+      return low * (high / low) ** ((position - LOW_POSITION) / SHARE_LENGTH);
+    },
+    toPosition: (number, { low, high }) => {
+      if (number <= 0) return 0;
+      const ratio = Math.max(number, low) / low;
+      return LOW_POSITION + (SHARE_LENGTH * Math.log(ratio)) / Math.log(high / low);
+    },
   },
 };
 SLIDER_SCALES.count = {
@@ -431,7 +445,7 @@ const writeThreeDigits = (value) => String(Number(value.toPrecision(3)));
 
 // Create a slider.
 function makeSlider(attributes = {}) {
-  return el("input", { type: "range", min: "0", max: "1000", step: "1", ...attributes });
+  return el("input", { type: "range", min: "0", max: SLIDER_END, step: "1", ...attributes });
 }
 
 // Make a function that shows or clears the error message of an input.

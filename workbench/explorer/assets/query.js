@@ -57,7 +57,7 @@ function makeQueryFields(change) {
 // open(queryText, row): opens the page of a class.
 function makeQueryPage({ families, host, say, place, bar, stop, open }) {
   let state = { ...DEFAULT_QUERY };
-  let running = null;  // the AbortController of the current comparison
+  let running = null;  // The AbortController of the current comparison.
 
   const write = () => {
     host.keep(String(new URLSearchParams(state)), true);
