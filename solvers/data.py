@@ -52,27 +52,73 @@ class Data:
         """Return whether any column must be integer."""
         return bool(self.integrality.any())
 
-    def check(self) -> None:
+    def check(self, checked_data: Data | None = None) -> None:
         """Raise InvalidProgram for numbers that solvers misread instead of refusing them.
 
         HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
+
+        Args:
+            checked_data: data that passed this check. Arrays that both share are not checked again.
 
         Raises:
             InvalidProgram: a number is NaN, a cost or coefficient is infinite or huge, a
                 coefficient is too small, bounds are crossed, or a finite bound is 1e15 or more.
         """
-        _require_usable_numbers("offset", np.array([self.offset]))
-        _require_usable_numbers("cost", self.c)
-        _require_usable_numbers("coefficient", self.A.data)
-        size = np.abs(self.A.data)
-        dropped = size[(size > 0) & (size < MIN_COEFFICIENT)]
-        if dropped.size:
-            raise InvalidProgram(
-                f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller "
-                f"ones). Got {dropped.min():g}."
+
+        def is_new(*sections: str) -> bool:
+            """Return whether one of these arrays is not shared with the checked data."""
+            return checked_data is None or any(
+                getattr(self, section) is not getattr(checked_data, section) for section in sections
             )
-        _require_ordered_bounds("row", self.row_lower, self.row_upper)
-        _require_ordered_bounds("variable", self.lower, self.upper)
+
+        _require_usable_numbers("offset", np.array([self.offset]))
+        if is_new("c"):
+            _require_usable_numbers("cost", self.c)
+        if is_new("A"):
+            _require_usable_numbers("coefficient", self.A.data)
+            size = np.abs(self.A.data)
+            dropped = size[(size > 0) & (size < MIN_COEFFICIENT)]
+            if dropped.size:
+                raise InvalidProgram(
+                    f"every non-zero coefficient must be at least 1e-9 in size (solvers drop "
+                    f"smaller ones). Got {dropped.min():g}."
+                )
+        if is_new("row_lower", "row_upper"):
+            _require_ordered_bounds("row", self.row_lower, self.row_upper)
+        if is_new("lower", "upper"):
+            _require_ordered_bounds("variable", self.lower, self.upper)
+
+    def scale_next(self, data: Data, next_data: Data, scale: float, cost: float) -> Data:
+        """Return next_data.with_scale(scale, cost), if this object is data.with_scale(scale, cost).
+
+        The result shares the arrays that are the same in both programs with this object. So `check`
+        and `Change.find_changes` need not read them again.
+
+        Args:
+            data: a program without integer columns.
+            next_data: a program of the same pattern.
+            scale: factor of the columns, rows and bounds.
+            cost: factor of the costs.
+        """
+
+        def scale_section(section: str, factor: float) -> Vector:
+            numbers: Vector = getattr(next_data, section)
+            earlier_numbers: Vector = getattr(data, section)
+            if numbers is earlier_numbers or np.array_equal(numbers, earlier_numbers):
+                scaled_numbers: Vector = getattr(self, section)
+                return scaled_numbers
+            return numbers if factor == 1.0 else numbers * factor
+
+        return Data(
+            c=scale_section("c", cost),
+            offset=next_data.offset * (scale * cost),
+            A=next_data.A,
+            row_lower=scale_section("row_lower", scale),
+            row_upper=scale_section("row_upper", scale),
+            lower=scale_section("lower", scale),
+            upper=scale_section("upper", scale),
+            integrality=next_data.integrality,
+        )
 
     @property
     def without_costs(self) -> Data:

@@ -55,6 +55,11 @@ class _Watcher:
 
 _watcher: _Watcher | None = None
 
+# The C functions behind those of `signal`, which also look for the names of handlers. For a handler
+# without a name this takes as long as loading a small program.
+_get_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
+
 
 def _get_watcher() -> _Watcher:
     """Return the watcher of this process, and start it at the first call."""
@@ -88,13 +93,13 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if (
             threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            and _get_handler(signal.SIGINT) is signal.default_int_handler
         ):
             watcher = _get_watcher()
             watcher.stop = self._stop
             descriptor = watcher.writer.fileno()
             self._saved_wakeup_fd = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
-            self._saved_handler = signal.signal(signal.SIGINT, self._handle_signal)
+            self._saved_handler = _set_handler(signal.SIGINT, self._handle_signal)
         return self
 
     def _handle_signal(self, number: int, frame: FrameType | None) -> None:
@@ -105,7 +110,7 @@ class Interruption:
 
     def __exit__(self, *_: object) -> None:
         if self._saved_handler is not None:
-            signal.signal(signal.SIGINT, self._saved_handler)
+            _set_handler(signal.SIGINT, self._saved_handler)
             signal.set_wakeup_fd(self._saved_wakeup_fd, warn_on_full_buffer=False)
             _get_watcher().stop = None
             self._saved_handler = None

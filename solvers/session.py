@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,6 +164,23 @@ class Raw:
             self.gap = relative_gap(objective, bound) if self.x is not None else None
 
 
+class _Dispatch(NamedTuple):
+    """Numbers of a linear program in units of the model, and in scaled units after their check."""
+
+    data: Data
+    scale: float
+    cost: float
+    scaled_data: Data
+
+    def applies_to(self, data: Data, scale: float, cost: float) -> bool:
+        """Return whether these are numbers of a program in the same units and of the same size."""
+        return (
+            (scale, cost) == (self.scale, self.cost)
+            and data.A.shape == self.data.A.shape
+            and not data.is_mip
+        )
+
+
 class Session(ABC):
     """A live solver object for one program. Not thread-safe. Usable as a context manager.
 
@@ -187,6 +204,8 @@ class Session(ABC):
         self._deadline = Deadline()  # Time limit of this solve.
         self._row_factors: Vector | None = None  # Factors (rows,) in the solver, or None for 1.
         self._scale = program.scale  # Factor of the continuous columns in the solver.
+        # The last numbers of a linear program whose rows have no factors. None before there are.
+        self._last_dispatch: _Dispatch | None = None
 
     @cached_property
     def _version(self) -> str:
@@ -373,11 +392,19 @@ class Session(ABC):
 
         Stores the factors of the rows in `self._row_factors`.
         """
-        self._row_factors = compute_row_factors(data, self._scale)
-        scaled_data = data.with_scale(self._scale, self.program.cost)
-        scaled_data = scaled_data.with_scaled_rows(self._row_factors)
-        scaled_data.check()
+        scale = self._scale
+        cost = self.program.cost
+        self._row_factors = compute_row_factors(data, scale)
+        last = self._last_dispatch
+        if last is not None and last.applies_to(data, scale, cost) and self._row_factors is None:
+            scaled_data = last.scaled_data.scale_next(last.data, data, scale, cost)
+            scaled_data.check(last.scaled_data)
+        else:
+            scaled_data = data.with_scale(scale, cost).with_scaled_rows(self._row_factors)
+            scaled_data.check()
         if not data.is_mip:
+            if self._row_factors is None:
+                self._last_dispatch = _Dispatch(data, scale, cost, scaled_data)
             return scaled_data
         # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
         low = np.ceil(scaled_data.lower - _INTEGER_BOUND_TOLERANCE)

@@ -100,6 +100,7 @@ class _HighsSession(Session):
                 self._settings["mip_detect_symmetry"] = False
         self._settings |= owner.translate_options(options)
         self._native_time_limit = options.native.get("time_limit")
+        self._limits: dict[str, float] = {}  # The limits of the last run.
         self._h = create_silent_highs()
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
@@ -129,8 +130,8 @@ class _HighsSession(Session):
             data.upper,
             data.row_lower,
             data.row_upper,
-            data.A.indptr.astype(np.int32),
-            data.A.indices.astype(np.int32),
+            data.A.indptr.astype(np.int32, copy=False),
+            data.A.indices.astype(np.int32, copy=False),
             data.A.data,
             data.integrality.astype(np.int32),
         )
@@ -192,24 +193,32 @@ class _HighsSession(Session):
         if time_limit is None:
             time_limit = self._deadline.solver_time_limit
         end_time = np.inf if time_limit is None else h.getRunTime() + time_limit
-        h.setOptionValue("time_limit", end_time)
-        h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
+        self._set_limit("time_limit", end_time)
+        self._set_limit("objective_bound", np.inf if self._cutoff is None else self._cutoff)
         self._resize_pool()
         with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:
                 self._retry()
         is_interrupted = interruption.is_pressed
+        has_no_point = self._is_optimal_without_point()
         if is_interrupted:
             h.clearCallbacks()
-        elif self._is_optimal_without_point():
+        elif has_no_point:
             h.clearSolver()  # A cold start usually finds a feasible point.
             h.run()
             start = Start.COLD
+            has_no_point = self._is_optimal_without_point()
         raw = self._read(start)
-        if self._is_optimal_without_point():
+        if has_no_point:
             raw.termination = Termination.NUMERICAL
         raw.is_interrupted = is_interrupted
         return raw
+
+    def _set_limit(self, option: str, limit: float) -> None:
+        """Set a limit of the next run, if it is not the limit of the last run."""
+        if self._limits.get(option) != limit:
+            self._h.setOptionValue(option, limit)
+            self._limits[option] = limit
 
     def _is_optimal_without_point(self) -> bool:
         """Return whether HiGHS calls an LP "optimal" and its point infeasible.
