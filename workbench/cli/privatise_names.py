@@ -1,13 +1,17 @@
 """The command `privatise channel`: a column of numbers of a range, or of listed names or scores.
 
 Listed names or scores need a channel that was designed with --answers. Every cell must be one
-of the inputs of the channel. Totals are estimated from the published column
+of the inputs of the channel. As in the values of `publish histogram`, blanks around a name, upper
+and lower case, and the Unicode form of a letter do not matter. Totals are estimated from the
+published column
 (`workbench.mechanisms.name_totals`), so they may be published and use no budget. Errors never show
 a cell, because cells are private.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -176,28 +180,61 @@ def _find_rows(
     """Return the row of the channel for every cell. Raises InvalidRequest, without any cell."""
     import numpy as np
 
+    row_by_key = _index_names(channel)
     first_cell = column.table.rows[0][column.position]
-    has_unclear_header = selected.strip().isdecimal() or _find_row(channel, first_cell) is not None
+    first_row = _find_row(channel, row_by_key, first_cell)
+    has_unclear_header = selected.strip().isdecimal() or first_row is not None
     if header is None and has_unclear_header:
         rule = (
             "given with --header or --no-header, because the first cell of a column of names may "
             "be a name as well"
         )
         must("input", rule, column.table.file)
-    row_by_cell = {cell: _find_row(channel, cell) for cell in {*column.cells}}
+    row_by_cell = {cell: _find_row(channel, row_by_key, cell) for cell in {*column.cells}}
     for index, cell in enumerate(column.cells):
         if row_by_cell[cell] is None:
             place = column.table.describe_row(index)
-            must(place, f"one of the {len(channel.rows)} inputs of the mechanism", "another value")
+            rule = (
+                f"one of the {len(channel.rows)} inputs of the mechanism (case and blanks around "
+                "it do not matter)"
+            )
+            must(place, rule, "another value")
     return np.array([row_by_cell[cell] for cell in column.cells], dtype=np.int64)
 
 
-def _find_row(channel: Channel, cell: str) -> int | None:
-    """Return the row of the channel for a cell. None if it is no input."""
-    try:
-        return channel.find_row(cell.strip())
-    except InvalidRequest:
-        return None
+def _index_names(channel: Channel) -> dict[Hashable, int]:
+    """Return the row of the channel by the key of its input. Raises InvalidRequest.
+
+    The inputs must differ in more than case and blanks. Otherwise a cell might have two rows.
+    """
+    from workbench.data.private_table import make_category_key
+
+    row_by_key: dict[Hashable, int] = {}
+    for row, name in enumerate(channel.inputs):
+        key = make_category_key(name)
+        if key in row_by_key:
+            rule = "one whose inputs differ in more than case and blanks"
+            must("mechanism", rule, f"one with {name} twice")
+        row_by_key[key] = row
+    return row_by_key
+
+
+def _find_row(channel: Channel, row_by_key: dict[Hashable, int], cell: str) -> int | None:
+    """Return the row of the channel for a cell. None if it is no input.
+
+    Args:
+        channel: The channel.
+        row_by_key: Its rows by the keys of their inputs.
+        cell: The cell.
+    """
+    from workbench.data.private_table import make_category_key
+
+    row = row_by_key.get(make_category_key(cell))
+    if row is None:
+        with suppress(InvalidRequest):
+            # Inputs such as 007 were read as numbers when the channel was designed.
+            row = channel.find_row(cell.strip())
+    return row
 
 
 def _list_names(inputs: Any) -> list[Any]:

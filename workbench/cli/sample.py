@@ -82,6 +82,8 @@ def sample_file(
         relation = read_relation(contents.certificate, neighbours)
     request = LedgerRequest.read(release_ledger, relation, **ledger_options)
     cost = DrawCost.from_file(contents)
+    if request is not None:
+        request.check_limit(cost.make_entry(count, file.name, b""))
     values = draw(
         contents.certificate or contents.mechanism,
         count,
@@ -126,7 +128,7 @@ def _book_draws(
     Returns notes and JSON entries about the ledger, for the owner of the data alone.
     """
     entry = cost.make_entry(len(values), name, _format_draws(values).encode())
-    ledger = request.open()
+    ledger = request.open(entry)
     releases = ledger.book(entry)
     number = releases[-1].number
     left = ledger.describe_remaining_budget(releases)

@@ -149,10 +149,11 @@ def split_list(text: str, name: str, rule: str) -> list[str]:
     Raises:
         InvalidRequest: A quote is not closed, or text follows it.
     """
+    rows: list[list[str]] = []
     try:
         rows = [*csv.reader([text], skipinitialspace=True, strict=True)]
     except csv.Error:
-        rows = []
+        must(name, rule, repr(text))
     if len(rows) != 1:
         must(name, rule, repr(text))
     return rows[0]

@@ -19,7 +19,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -492,7 +492,6 @@ class Account:
             CorruptFile: The ledger is damaged.
             InvalidRequest: The ledger has other terms, or its limit would be exceeded.
         """
-        ledger = request.open()
         cost = self.cost
         # If the notion has no ε and its claim holds between any two values, there is no charge in ε
         # and δ.
@@ -501,7 +500,7 @@ class Account:
             charge = cost.any_two
         release = LedgerEntry(
             column=column[:_MAX_LEDGER_CHARACTERS],
-            digest=ledger.digest(file_values),
+            digest="",
             notion=cost.notion,
             neighbours=cost.neighbours,
             charge=charge,
@@ -509,7 +508,8 @@ class Account:
             rho=cost.rho,
             value=value,
         )
-        booked = ledger.book(release)
+        ledger = request.open(release)
+        booked = ledger.book(replace(release, digest=ledger.digest(file_values)))
         last = booked[-1]
         # A column that was renamed still has the same values, and therefore the same digest.
         same_column = [

@@ -12,6 +12,7 @@ the ledger. A total of inf stands for no limit: the ledger only adds up the cost
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,9 +24,11 @@ from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import (
     RELATIONS,
     RULES,
+    LedgerEntry,
     LedgerTerms,
     ReleaseLedger,
     is_json_ledger,
+    read_json_ledger,
 )
 
 _UNLIMITED = ("inf", "infinity")  # These totals stand for no limit.
@@ -99,13 +102,20 @@ class LedgerRequest:
         request._check()
         return request
 
-    def open(self) -> ReleaseLedger:
+    def open(self, release: LedgerEntry | None = None) -> ReleaseLedger:
         """Open the ledger, which is created if the file does not exist.
 
+        Args:
+            release: The release that will be booked. If it does not fit, no ledger is created or
+                converted. None: this is not checked.
+
         Raises:
-            InvalidRequest: The ledger has other terms, or the file is no ledger.
+            InvalidRequest: The ledger has other terms, the file is no ledger, or the release does
+                not fit.
             CorruptFile: The ledger is damaged.
         """
+        if release is not None:
+            self.check_limit(release)
         if not self.path.exists() and self.total is None:
             must("total", f"given, as {self.path.name} is a new ledger", "none")
         ledger = ReleaseLedger.open(self.path, self._make_terms())
@@ -123,8 +133,8 @@ class LedgerRequest:
             return ReleaseLedger.open(self.path).terms
         return self._make_terms()
 
-    def describe_public_remainder(self) -> str:
-        """Describe the remaining budget for a report. A ledger is neither created nor converted.
+    def preview(self) -> tuple[ReleaseLedger, Sequence[LedgerEntry]]:
+        """Return the ledger and its releases. A ledger is neither created nor converted.
 
         Raises:
             InvalidRequest: The file is no ledger.
@@ -132,10 +142,28 @@ class LedgerRequest:
         """
         if self._has_new_format():
             ledger = ReleaseLedger.open(self.path)
-            return ledger.describe_public_remainder(ledger.releases)
-        # A total belongs to a new ledger. One in JSON is converted at its next release.
-        ledger = ReleaseLedger(self.path, self._make_terms(), key=b"")
-        return ledger.describe_remaining_budget(())
+            return ledger, ledger.releases
+        # A ledger in JSON is converted at its next release.
+        releases: Sequence[LedgerEntry] = ()
+        path = Path(os.path.realpath(self.path))
+        if path.exists():
+            _, releases = read_json_ledger(path)
+        return ReleaseLedger(self.path, self._make_terms(), key=b""), releases
+
+    def check_limit(self, release: LedgerEntry) -> None:
+        """Check that a release fits into the ledger, which is neither created nor converted.
+
+        `ReleaseLedger.book` checks this again, as other releases may come first.
+
+        Args:
+            release: The release. Its values are not needed.
+
+        Raises:
+            InvalidRequest: The rule of the ledger cannot add the release, or too little is left.
+            CorruptFile: The ledger is damaged.
+        """
+        ledger, earlier = self.preview()
+        ledger.check_limit(earlier, release)
 
     def _has_new_format(self) -> bool:
         """Return whether the ledger exists, and is not in JSON."""

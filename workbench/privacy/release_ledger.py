@@ -21,7 +21,7 @@ A ledger in JSON, from earlier versions, is converted to this format when it is 
 A command reads its options into a `LedgerRequest` (`workbench.privacy.ledger_request`), which opens
 the ledger and compares its terms.
 
-To add a rule of accounting, add it to `RULES`, its check to `ReleaseLedger._check_limit`, and its
+To add a rule of accounting, add it to `RULES`, its check to `ReleaseLedger.check_limit`, and its
 texts to `describe_used_budget` and `describe_remaining_budget`.
 """
 
@@ -336,7 +336,7 @@ class ReleaseLedger:
         """
         with _connect_database(self.path) as database, _lock_exclusively(database):
             earlier = self._read(database)
-            self._check_limit(earlier, release)
+            self.check_limit(earlier, release)
             booked_release = self._insert(database, release)
         return (*earlier, booked_release)
 
@@ -516,8 +516,17 @@ class ReleaseLedger:
     def _repr_html_(self) -> str:
         return render_document("ReleaseLedger", render_facts(self.facts()))
 
-    def _check_limit(self, earlier: Sequence[LedgerEntry], release: LedgerEntry) -> None:
-        """Raise InvalidRequest for a release that cannot be added or that exceeds the limit."""
+    def check_limit(self, earlier: Sequence[LedgerEntry], release: LedgerEntry) -> None:
+        """Check that a release can be added, and that the limit is not exceeded.
+
+        Args:
+            earlier: All releases of the ledger.
+            release: The next release.
+
+        Raises:
+            InvalidRequest: The rule of the ledger cannot add the release, or the total would exceed
+                the limit.
+        """
         terms = self.terms
         if terms.accounting == "zcdp":
             total_rho = _sum_rho([*earlier, release])
@@ -541,10 +550,11 @@ class ReleaseLedger:
             fits = terms.epsilon is None or is_within_limit
         if not fits:
             name = self.path.name
+            hint = f" `publish again {name} NUMBER` prints an earlier release."
             raise InvalidRequest(
                 f"ledger must be one that has {release.describe_cost(terms.accounting)} left. "
                 f"Got {name}, which has {self.describe_remaining_budget(earlier)} left. Nothing "
-                f"was published. `publish again {name} NUMBER` prints an earlier release."
+                f"was published.{hint if earlier else ''}"
             )
 
     def _insert(self, database: sqlite3.Connection, release: LedgerEntry) -> LedgerEntry:
@@ -797,14 +807,30 @@ def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
         with path.open("rb") as present:
             if os.fstat(present.fileno()).st_ino != os.fstat(file.fileno()).st_ino:
                 return  # Another process has replaced it meanwhile.
-        with prefix_errors_with_file(path):
-            entries = _JSON_LEDGER.read(parse_json(read_text(path, name="ledger")))
-            key = _read_key(entries["key"])
-            releases = []
-            for entry in entries["releases"]:
-                budget = entry.pop("budget")
-                _check_budget(budget)
-                releases.append(LedgerEntry(**entry, neighbours=budget, charge=budget))
+        key, releases = read_json_ledger(path)
         with _write_unfinished_ledger(path, terms, key, releases) as unfinished:
             os.replace(unfinished, path)
             _sync_folder(path)
+
+
+def read_json_ledger(path: Path) -> tuple[bytes, list[LedgerEntry]]:
+    """Read a ledger in the JSON format of earlier versions.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The key, and the releases.
+
+    Raises:
+        CorruptFile: The ledger is damaged.
+    """
+    with prefix_errors_with_file(path):
+        entries = _JSON_LEDGER.read(parse_json(read_text(path, name="ledger")))
+        key = _read_key(entries["key"])
+        releases = []
+        for entry in entries["releases"]:
+            budget = entry.pop("budget")
+            _check_budget(budget)
+            releases.append(LedgerEntry(**entry, neighbours=budget, charge=budget))
+    return key, releases

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.plain import read_boolean
-from workbench.errors import must
+from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, nearest_float
 from workbench.io.files import others_can_read, read_file_path, require_distinct_files, write_json
 from workbench.privacy.ledger_request import LedgerRequest
@@ -113,7 +113,8 @@ class Booking:
             None without a ledger.
 
         Raises:
-            InvalidRequest: The ledger has other terms, or its rule cannot add the releases.
+            InvalidRequest: The ledger has other terms, its rule cannot add the releases, or too
+                little is left for them. A dry run only states the latter.
             CorruptFile: The ledger is damaged.
         """
         statistic = releases[0].statistic
@@ -129,6 +130,8 @@ class Booking:
         if request is not None and delta and request.read_terms().accounting == "zcdp":
             rule = f"left out, as {request.path.name} adds up rho, which needs delta = 0 here"
             must("delta", rule, f"{nearest_float(delta):g}")
+        if request is not None and not self.dry_run:
+            request.check_limit(make_entry(releases))
         return request
 
     def write_owner_report(self, entries: Mapping[str, Any]) -> None:
@@ -149,10 +152,38 @@ class Booking:
             must("owner_report", "a writable file", f"{self.owner_report.name}: {error.strerror}")
 
 
+def make_entry(
+    releases: Sequence[ReleaseRequest | Release], digest: str = "", value: bytes | None = None
+) -> LedgerEntry:
+    """Make the ledger entry of releases that are booked together.
+
+    Args:
+        releases: The releases, or their requests before any data are read.
+        digest: Digest of the published numbers.
+        value: What the ledger keeps of them. None before the data are read.
+    """
+    epsilon = sum((release.epsilon for release in releases), ZERO)
+    delta = sum((release.delta for release in releases), ZERO)
+    budget = PrivacyBudget(epsilon, delta)
+    rho = None
+    if not delta:
+        # Pure releases are ε²/2-zCDP each, and ρ adds up (Bun and Steinke 2016).
+        rho = sum((release.epsilon**2 / 2 for release in releases), ZERO)
+    return LedgerEntry(
+        column=" and ".join(release.statistic.describe() for release in releases),
+        digest=digest,
+        notion="dp" if delta else "pure",
+        neighbours=budget,
+        charge=budget,
+        output="",
+        rho=rho,
+        value=value,
+    )
+
+
 def book_release(
     request: LedgerRequest | None,
     releases: Sequence[Release],
-    budget: PrivacyBudget,
     write_content: Callable[[list[Release]], str],
 ) -> LedgerStatus | None:
     """Book releases as one entry, before anything of them is shown.
@@ -160,7 +191,6 @@ def book_release(
     Args:
         request: The ledger. None: the releases are not booked.
         releases: Releases with the same relation and person.
-        budget: ε and δ of all of them together.
         write_content: Function that writes the releases as JSON text, which the ledger keeps.
 
     Returns:
@@ -171,23 +201,11 @@ def book_release(
     """
     if request is None:
         return None
-    ledger = request.open()
+    ledger = request.open(make_entry(releases))
     numbers = [number for release in releases for number in release.list_numbers()]
-    rho = None
-    if not budget.delta:
-        # Pure releases are ε²/2-zCDP each, and ρ adds up (Bun and Steinke 2016).
-        rho = sum((release.epsilon**2 / 2 for release in releases), ZERO)
-    entry = LedgerEntry(
-        column=" and ".join(release.statistic.describe() for release in releases),
-        # The digest of true values would tell whoever has the key whether a guess is right.
-        digest=ledger.digest(np.array(numbers, dtype=float)),
-        notion="dp" if budget.delta else "pure",
-        neighbours=budget,
-        charge=budget,
-        output="",
-        rho=rho,
-        value=write_content([*releases]).encode(),
-    )
+    # The digest of true values would tell whoever has the key whether a guess is right.
+    digest = ledger.digest(np.array(numbers, dtype=float))
+    entry = make_entry(releases, digest, write_content([*releases]).encode())
     entries = ledger.book(entry)
     cost = None
     if ledger.terms.accounting == "zcdp":
@@ -243,19 +261,37 @@ def _describe_total(terms: LedgerTerms) -> str | None:
     return str(PrivacyBudget(terms.epsilon, terms.delta))
 
 
-def describe_unused_ledger(request: LedgerRequest | None) -> LedgerStatus | None:
-    """Return what a ledger says at a dry run. None without a ledger.
+def describe_unused_ledger(
+    request: LedgerRequest | None, releases: Sequence[Release]
+) -> LedgerStatus | None:
+    """Return what a ledger says at a dry run, and whether the releases would fit.
 
     Args:
-        request: The ledger.
+        request: The ledger. None: the releases are not booked.
+        releases: Releases with the same relation and person.
+
+    Returns:
+        What the ledger says. None without a ledger.
     """
     if request is None:
         return None
-    remaining = request.describe_public_remainder()
-    total = _describe_total(request.read_terms())
+    ledger, earlier = request.preview()
+    entry = make_entry(releases)
+    fits: bool | None = None
+    left_after = None
+    # Whether a release fits depends on earlier costs, which may count private rows.
+    if not ledger.has_private_costs(earlier):
+        try:
+            ledger.check_limit(earlier, entry)
+            fits = True
+            left_after = ledger.describe_remaining_budget([*earlier, entry])
+        except InvalidRequest:
+            fits = False
     return LedgerStatus(
         file=request.path.name,
         number=None,
-        remaining=f"{remaining} before this release",
-        total=total,
+        remaining=ledger.describe_public_remainder(earlier),
+        total=_describe_total(ledger.terms),
+        fits=fits,
+        left_after=left_after,
     )

@@ -61,11 +61,15 @@ class LedgerStatus:
     Attributes:
         file: Name of the file.
         number: Number of the release in the ledger. None for a dry run.
-        remaining: The remaining budget in words.
+        remaining: The remaining budget in words. For a dry run, before the release.
         cost: Cost of the release in words, if the ledger does not add up ε. Otherwise None.
         total: Total budget of the ledger in words. None without a total.
         all_releases: A sentence on the guarantee of all releases of the ledger together. None for
             a dry run, and if it is private or not known.
+        fits: For a dry run, whether enough budget is left for the release. None for a release, and
+            if it is private.
+        left_after: For a dry run of a release that fits, the budget that it would leave, in words.
+            Otherwise None.
     """
 
     file: str
@@ -74,6 +78,8 @@ class LedgerStatus:
     cost: str | None = None
     total: str | None = None
     all_releases: str | None = None
+    fits: bool | None = None
+    left_after: str | None = None
 
     def describe(self) -> str:
         """Return the rest of the line of a budget."""
@@ -83,7 +89,16 @@ class LedgerStatus:
         if self.cost is not None:
             text += f" It counts {self.cost}."
         total = "Without a total" if self.total is None else f"Of the total {self.total}"
-        return f". {text} {total}, this is left: {self.remaining}."
+        if self.number is not None:
+            return f". {text} {total}, this is left: {self.remaining}."
+        text = f". {text} {total}, this is left before the release: {self.remaining}."
+        if self.left_after is not None:
+            text += f" The release fits, and would leave this: {self.left_after}."
+        elif self.fits is False:
+            text += " The release does not fit, and would be refused."
+        else:
+            text += " Whether the release fits is private, too."
+        return text
 
     def facts(self) -> Facts:
         """Return rows (label, text) on all releases of the ledger."""

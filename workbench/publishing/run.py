@@ -1,9 +1,11 @@
 """Publish statistics of a private table in the order that keeps them private.
 
-    1. The terms of the ledger are checked, and noise is chosen and certified. A dry run ends here.
+    1. The terms of the ledger are checked, and whether enough budget is left. Noise is chosen and
+       certified. A dry run ends here.
     2. The data are read, and the true values are computed.
     3. Noise is drawn, with the randomness of the operating system.
-    4. The releases are booked together, with their values. The entry is on the disk.
+    4. The releases are booked together, with their values. The budget that is left is checked
+       again. The entry is on the disk.
     5. Only then are the releases returned.
 
 A process that is killed before step 4 has shown nothing. A process that is killed afterwards has
@@ -23,7 +25,6 @@ from workbench.data.private_table import PrivateCellError, read_private_table
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
-from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.publishing.booking import Booking, book_release, describe_unused_ledger
 from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.release_noise import PairNoise, ReleaseNoise
@@ -80,7 +81,7 @@ def publish_requests(
         for request, noise in zip(requests, noises, strict=True)
     ]
     if booking.dry_run:
-        return releases, describe_unused_ledger(ledger_request)
+        return releases, describe_unused_ledger(ledger_request, releases)
     with _reporting_private_errors(booking):
         table = read_private_table(data, header=header)
         answers = []
@@ -92,9 +93,7 @@ def publish_requests(
         _publish_value(release, request, noise, answer, source)
         for release, request, noise, answer in zip(releases, requests, noises, answers, strict=True)
     ]
-    epsilon = sum((request.epsilon for request in requests), ZERO)
-    delta = sum((request.delta for request in requests), ZERO)
-    status = book_release(ledger_request, published, PrivacyBudget(epsilon, delta), write_content)
+    status = book_release(ledger_request, published, write_content)
     facts = []
     for release, answer in zip(published, answers, strict=True):
         facts.append({"statistic": release.statistic.describe(), **_list_private_facts(answer)})

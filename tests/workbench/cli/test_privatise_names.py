@@ -113,6 +113,45 @@ def test_a_first_row_that_may_be_data_is_refused(
     assert not Path("o.csv").exists()
 
 
+def test_spellings_of_a_name_are_those_of_a_histogram(
+    folder: Path, certificates: Path, capsys: Any
+) -> None:
+    """`publish histogram` and `privatise channel` take the same cells for a listed name."""
+    cells = ["South ", " NORTH", "\uff53outh", "Coast\u00a0", "north"]
+    write_table(cells)
+    assert privatise(capsys, certificates / "names.json", "--insecure-seed 1")[0] == 0
+    values = ["north", "south", "coast"]
+    wb.publish.histogram("p.csv", "region", values=values, epsilon=1)
+    for cell in ["sou th", "s\u00f6uth", "north.", "\u200bsouth"]:
+        write_table([cell, "north"])
+        Path("o.csv").unlink(missing_ok=True)
+        assert privatise(capsys, certificates / "names.json")[0] == 2
+        with pytest.raises(wb.InvalidRequest):
+            wb.publish.histogram("p.csv", "region", values=values, epsilon=1)
+
+
+def test_a_header_in_another_case_may_be_data(
+    folder: Path, certificates: Path, capsys: Any
+) -> None:
+    Path("p.csv").write_text("who,NORTH\np,south\n")
+    command = "privatise channel p.csv --column NORTH --out o.csv --mechanism"
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), str(certificates / "names.json")])
+    assert stop.value.code == 2
+    assert "--header or --no-header" in " ".join(capsys.readouterr().err.split())
+
+
+def test_inputs_that_differ_in_case_alone_are_refused(folder: Path, capsys: Any) -> None:
+    channel = wb.Channel.from_rows([[2, 1], [1, 2]])
+    names = ("north", "North")
+    channel = wb.Channel(channel.rows, axis_labels=(names, names))
+    record = {"inputs": [*names], "outputs": [*names]}
+    wb.Certificate(channel, "pure", 1, record=record).save(folder / "cases.json")
+    code, _, err = privatise(capsys, folder / "cases.json")
+    assert code == 2
+    assert "differ in more than case and blanks" in err
+
+
 def test_a_local_channel_needs_its_option(folder: Path, certificates: Path, capsys: Any) -> None:
     assert privatise(capsys, certificates / "local.json")[0] == 2
     assert privatise(capsys, certificates / "local.json", "--local-neighbours")[0] == 0

@@ -151,6 +151,7 @@ def test_under_zcdp_a_draw_beyond_the_largest_rho_is_refused(folder: Path, capsy
     code, _, err = run(capsys, f"sample {file} {ZCDP_OPTIONS} {terms}")
     assert code == 2
     assert "account, which has rho = 0.14" in err
+    assert not Path("account").exists()
 
 
 def test_under_zcdp_draws_add_up_their_rho(folder: Path, capsys):

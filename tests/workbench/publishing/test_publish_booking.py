@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from workbench.cli import main
+from workbench.data.private_table import read_private_table
 from workbench.errors import InvalidRequest
 from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import LedgerEntry, LedgerTerms, ReleaseLedger
@@ -61,6 +63,112 @@ def test_a_third_release_of_one_half_is_refused_under_a_total_of_one(tmp_path: P
     with pytest.raises(InvalidRequest, match="has epsilon = 0 left"):
         wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger)
     assert len(list_booked_values(ledger)) == 2
+
+
+def refuse_to_read(*arguments: object, **options: object) -> None:
+    """Fail in place of a reader of data."""
+    raise MemoryError("The data were opened.")
+
+
+@pytest.mark.parametrize("accounting", ["basic", "zcdp"])
+def test_too_little_budget_is_refused_before_the_data_are_opened(
+    accounting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = tmp_path / "people.ledger"
+    options = {"ledger": ledger, "total": 1, "total_delta": "1e-6", "accounting": accounting}
+    wb.publish.count(PEOPLE, epsilon="0.1", **options)
+    monkeypatch.setattr("workbench.publishing.run.read_private_table", refuse_to_read)
+    with pytest.raises(InvalidRequest, match=r"Nothing was published\. `publish again"):
+        wb.publish.count("no.csv", epsilon=3, ledger=ledger)
+    with pytest.raises(MemoryError, match="opened"):
+        wb.publish.count("no.csv", epsilon="0.1", ledger=ledger)
+
+
+def test_a_refused_first_release_leaves_no_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "people.ledger"
+    with pytest.raises(
+        InvalidRequest, match=r"which has epsilon = 1 left\. Nothing was published\.$"
+    ):
+        wb.publish.count(PEOPLE, epsilon=2, ledger=ledger, total=1)
+    plan = {"statistic": [{"kind": "count"}, {"kind": "count"}], "expected-rows": 4}
+    with pytest.raises(InvalidRequest, match="which has epsilon = 1 left"):
+        wb.publish.plan(plan, PEOPLE, epsilon=2, ledger=ledger, total=1)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_other_commands_leave_no_ledger_of_a_refused_first_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mechanism = tmp_path / "noise.json"
+    wb.design(wb.IntegerNoise(1), epsilon=2).save(mechanism)
+    table = write_people(tmp_path)
+    ledger = tmp_path / "people.ledger"
+    options = f"--ledger {ledger} --total 1"
+    for command in (
+        f"sample {mechanism} --answer 3 --neighbours replace {options}",
+        f"privatise noise {table} --column age --mechanism {mechanism} --local-neighbours "
+        f"--clip 20..21 --out {tmp_path / 'out.csv'} {options}",
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(command.split())
+        assert stop.value.code == 2
+        captured = capsys.readouterr()
+        assert "which has epsilon = 1 left" in " ".join(captured.err.split())
+        assert captured.out == ""
+        assert not ledger.exists()
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_booking_checks_the_budget_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release is booked while the data of this one are read."""
+    ledger = tmp_path / "people.ledger"
+    wb.publish.count(PEOPLE, epsilon="0.1", ledger=ledger, total=1)
+
+    def read_slowly(*arguments: object, **options: object) -> object:
+        monkeypatch.undo()
+        wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger)
+        return read_private_table(*arguments, **options)
+
+    monkeypatch.setattr("workbench.publishing.run.read_private_table", read_slowly)
+    with pytest.raises(InvalidRequest, match=r"which has epsilon = 0\.4 left"):
+        wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger)
+    assert len(list_booked_values(ledger)) == 2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words", "fits", "left_after"),
+    [
+        ("0.25", "The release fits, and would leave this: epsilon = 0.25.", True, "epsilon = 0.25"),
+        ("0.5", "The release fits, and would leave this: epsilon = 0.", True, "epsilon = 0"),
+        ("0.501", "The release does not fit, and would be refused.", False, None),
+    ],
+)
+def test_a_dry_run_says_whether_the_release_fits(
+    epsilon: str, words: str, fits: bool, left_after: str | None, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "people.ledger"
+    wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=1)
+    before = ledger.read_bytes()
+    release = wb.publish.count("no.csv", epsilon=epsilon, ledger=ledger, dry_run=True)
+    budget = dict(release.facts())["budget"]
+    assert budget.endswith(f"this is left before the release: epsilon = 0.5. {words}")
+    assert (release.ledger.fits, release.ledger.left_after) == (fits, left_after)
+    assert ledger.read_bytes() == before
+
+
+def test_a_dry_run_counts_the_releases_of_a_ledger_in_json(tmp_path: Path) -> None:
+    ledger = tmp_path / "old.json"
+    budget = {"epsilon": "4/5", "delta": "0", "per_distance": False}
+    entry = {"column": "age", "digest": "", "notion": "pure", "budget": budget, "output": "o.csv"}
+    content = {"format": "dp-workbench releases", "version": 1, "key": "0" * 64}
+    ledger.write_text(json.dumps({**content, "releases": [entry]}))
+    options = {"ledger": ledger, "neighbours": "replace", "total": 1}
+    release = wb.publish.count("no.csv", epsilon="0.5", dry_run=True, **options)
+    assert release.ledger.remaining == "epsilon = 0.2"
+    assert release.ledger.fits is False
+    with pytest.raises(InvalidRequest, match=r"which has epsilon = 0\.2 left"):
+        wb.publish.count(PEOPLE, epsilon="0.5", **options)
+    assert ledger.read_text().startswith("{")
 
 
 def test_a_ledger_without_a_limit_accepts_every_release(tmp_path: Path) -> None:
@@ -143,7 +251,7 @@ def test_a_dry_run_states_the_rho_that_a_new_zcdp_ledger_has(tmp_path: Path) -> 
     terms = {"ledger": tmp_path / "p", "total": 1, "total_delta": "1e-6", "accounting": "zcdp"}
     release = wb.publish.count("no.csv", epsilon="0.1", dry_run=True, **terms)
     # (sqrt(L + 1) - sqrt(L))^2 with L = ln(10^6).
-    assert release.ledger.remaining == "rho = 0.0174689 before this release"
+    assert release.ledger.remaining == "rho = 0.0174689"
 
 
 @pytest.mark.parametrize("options", [{"ledger": "people.ledger", "total": 1}, {}])
