@@ -48,9 +48,9 @@ from workbench.solvers.program import ignore_float_warnings
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
-LAW = LawQuestion(Fraction(1))
-BINS = np.array([-3.0, -0.5, 0.5, 3.0])
-KNOT_COUNT = 41
+LAW = LawQuestion(Fraction(1))  # ε = 1, uniform inputs and absolute error.
+BINS = np.array([-3.0, -0.5, 0.5, 3.0])  # The outputs of the exact LP.
+KNOT_COUNT = 41  # Between the knots of the exact LP, the masses are affine in the input.
 HOT_TURNS = 50  # Hot solves of which the median is taken.
 COLUMNS = ("task", "seconds", "target", "compared with", "its seconds", "ratio", "result")
 
@@ -152,12 +152,14 @@ def _compare_exact_lp() -> list[Comparison]:
     knots = np.linspace(-1, 1, KNOT_COUNT)
 
     def solve_cold() -> float | None:
+        """Build and solve the exact LP, and return its objective."""
         problem = make_exact_problem(knots, outputs=4, question=LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
 
     def solve_through_cvxpy() -> float | None:
+        """State the same LP in CVXPY, compile and solve it, and return its objective."""
         points = np.repeat(knots, 2)[1:-1]
         model = LawModel(points.size, 4)
         loss = ErrorIntegrals(knots, BINS, uniform_density()).weights().reshape(-1, 4)
@@ -176,6 +178,7 @@ def _compare_exact_lp() -> list[Comparison]:
     inner_bins = iter(np.linspace(0.4, 0.6, 60))
 
     def move_bin() -> float | None:
+        """Solve again with other inner outputs, and return the objective."""
         inner_bin = float(next(inner_bins))
         return problem.solve(1.0, np.array([-3, -inner_bin, inner_bin, 3])).objective
 
@@ -321,10 +324,11 @@ def _compare_alphabets(epsilon: float) -> Comparison:
     for _ in range(4):
         # Unbiased private laws exist only if the outer outputs are at least `min_reach`.
         left_reach, right_reach = min_reach * (1.02 + rng.random(2) / 2)
-        inner_outputs = np.sort(rng.uniform(-1, 1, 2))
+        inner_outputs = np.sort(rng.uniform(low=-1, high=1, size=2))
         starts.append(np.concatenate([[-left_reach], inner_outputs, [right_reach]]))
 
     def search_by_slopes() -> LocalOptimum:
+        """Return the best alphabet that the workbench finds from the starts."""
         compute_losses = make_grid_problem(points, 4).compute_losses
         problem = LawProblem(points, outputs=4, losses=compute_losses, symmetric=False)
         answer = search_best_outputs(problem, epsilon, starts, symmetric=False)
@@ -369,17 +373,20 @@ def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -
         a = z[:m]
         return a, z[m:].reshape(n, m), a[None, :] - points[:, None]
 
-    def mean_squared_error(z: Vector) -> tuple[float, Vector]:
+    def compute_error(z: Vector) -> tuple[float, Vector]:
+        """Compute the mean squared error and its gradient."""
         _, P, errors = split_variables(z)
         value = float((P * errors**2).sum() / n)
         gradient = np.concatenate([(2 * P * errors).sum(axis=0), (errors**2).ravel()])
         return value, gradient / n
 
-    def means(z: Vector) -> Vector:
+    def compute_means(z: Vector) -> Vector:
+        """Compute the mean output at each input (n,), which an unbiased law has equal to x."""
         a, P, _ = split_variables(z)
         return np.asarray((P * a).sum(axis=1))
 
-    def mean_jacobian(z: Vector) -> Vector:
+    def compute_mean_jacobian(z: Vector) -> Vector:
+        """Compute the derivatives of the means in (a, P). Shape (n, m + n m)."""
         a, P, _ = split_variables(z)
         return np.hstack([P, np.kron(np.eye(n), a)])
 
@@ -388,7 +395,7 @@ def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -
     constraints: list[Any] = [
         LinearConstraint(row_sums, 1, 1),
         LinearConstraint(ratio_rows, -np.inf, 0),
-        NonlinearConstraint(means, points, points, jac=mean_jacobian),
+        NonlinearConstraint(compute_means, points, points, jac=compute_mean_jacobian),
     ]
     lower = np.concatenate([np.full(m, -np.inf), np.zeros(n * m)])
     # The start publishes only the two outer outputs. It is unbiased and private.
@@ -399,7 +406,7 @@ def _minimise_by_trust_constr(points: Vector, outputs: Vector, epsilon: float) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = minimize(
-            mean_squared_error,
+            compute_error,
             np.concatenate([outputs, P.ravel()]),
             jac=True,
             method="trust-constr",

@@ -31,6 +31,7 @@ SIZES = ((20, 200, 0.3), (500, 5000, 0.002))  # Columns, rows and density.
 STEPS = 0.01 * np.arange(1, 8)  # Values of the parameter, in turns.
 MAX_TURNS = 300  # A measurement ends after this many turns or MAX_SECONDS, whichever is first.
 MAX_SECONDS = 1.0  # CPU seconds of both sides together.
+MIN_TURNS = 4  # A measurement has at least this many turns, even after MAX_SECONDS.
 WARM_UP_TURNS = 3  # The first turns are not measured.
 _COMPARISON_TOLERANCE = 1e-3  # Relative difference of the objectives of both sides.
 
@@ -148,6 +149,7 @@ def make_session_turn(session: Any, start: str, change: str) -> Turn:
     """
 
     def solve_turn(value: float) -> Answer:
+        """Solve with one parameter at a value and the other one at 0."""
         values = {"right": 0.0, "coefficient": 0.0, change: value}
         solution = session.solve(values, start=start)
         assert solution.is_optimal
@@ -163,7 +165,7 @@ def time_both_sides(session_turn: Turn, bare_turn: Turn) -> tuple[float, float, 
         session_turn: solves with a session.
         bare_turn: solves with the bare solver.
     """
-    times: list[tuple[float, float]] = []
+    times: list[tuple[float, float]] = []  # Seconds of the session and of the bare solver.
     first_begin = time.process_time()
     for k in range(-WARM_UP_TURNS, MAX_TURNS):
         value = float(STEPS[k % STEPS.size])
@@ -178,9 +180,10 @@ def time_both_sides(session_turn: Turn, bare_turn: Turn) -> tuple[float, float, 
             bare_objective,
         )
         assert len(x) == len(bare_x)
-        if k >= 0:
+        is_warm_up = k < 0
+        if not is_warm_up:
             times.append((middle - begin, end - middle))
-        if k > 2 and end - first_begin > MAX_SECONDS:
+        if len(times) >= MIN_TURNS and end - first_begin > MAX_SECONDS:
             break
     seconds = np.median(np.array(times), axis=0)
     return float(seconds[0]), float(seconds[1]), len(times)
@@ -273,6 +276,7 @@ class BareHighs(BareSolver):
         return self._run()
 
     def _run(self) -> Answer:
+        """Solve the loaded model, and read x and the objective."""
         self.h.run()
         return np.array(self.h.getSolution().col_value), self.h.getObjectiveValue()
 
@@ -330,6 +334,7 @@ class BareGurobi(BareSolver):
         return self._run()
 
     def _run(self) -> Answer:
+        """Solve the model, and read x and the objective."""
         self.model.optimize()
         return np.array(self.model.getAttr("X", self.columns)), self.model.ObjVal
 
@@ -369,6 +374,7 @@ class BareMathOpt(BareSolver):
         self.incremental_solver = mathopt.IncrementalSolver(self.model, self.solver_type)
 
     def _write_model(self, A: Matrix, b: Vector) -> None:
+        """Set `model`, `x` and `rows` to a new model, its variables and its constraints."""
         data = self.data
         self.model = self.mathopt.Model()
         self.x = [
@@ -390,6 +396,7 @@ class BareMathOpt(BareSolver):
         )
 
     def _read_result(self, result: Any) -> Answer:
+        """Return x and the objective of a result of MathOpt."""
         return np.array(result.variable_values(self.x)), result.objective_value()
 
     def hot_right(self, value: float) -> Answer:

@@ -112,6 +112,7 @@ def compare_checkers() -> Iterator[None]:
         return "proven"
 
     def read_and_compare(data: Any) -> Any:
+        """Read a certificate, and fail unless both programs accept it or both refuse it."""
         try:
             certificate = original_read(data)
         except CorruptFile as error:
@@ -126,6 +127,7 @@ def compare_checkers() -> Iterator[None]:
         return certificate
 
     def compare_and_write(path: Path, content: bytes) -> None:
+        """Write a file, and fail if the independent checker refuses the certificate in it."""
         data = json.loads(content)
         is_certificate = data["format"] == certificate_module.CERTIFICATE_FORMAT
         if is_certificate and data["claim"]["notion"] in CHECKED_NOTIONS:

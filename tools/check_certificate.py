@@ -258,6 +258,7 @@ class Power:
         return self.enclosures[level]
 
     def _enclose(self, bits):
+        """Return (low, high, w) with about `bits` correct bits."""
         halvings = round(bits ** (1 / 3)) + math.ceil(self.epsilon).bit_length() + 1
         w = bits + 3 * halvings + 32
         m = max(1, math.isqrt(bits // halvings))
@@ -1551,7 +1552,10 @@ def check_joint_on_grid(mechanism, epsilon, delta):
     first_units = units
 
     def place(shift, rounds_up):
-        """Return the distribution of the loss of one coordinate."""
+        """Return the distribution of the loss of one coordinate.
+
+        If `rounds_up`, δ is at most that of the distribution. Otherwise it is at least that.
+        """
         atoms = atoms_by_shift[shift].items()
         total = sum(g * k for (k, _), g in atoms)
         if rounds_up:
@@ -1580,22 +1584,24 @@ def check_joint_on_grid(mechanism, epsilon, delta):
         laws = {}
         worst = (Fraction(-1), ())
         for key in sorted({joint.key_of(vector) for vector in mechanism.labels}):
-            worst = max(worst, (convolve(key, laws, True).delta_at(epsilon), key))
+            worst = max(worst, (convolve(key, laws, rounds_up=True).delta_at(epsilon), key))
         return worst
 
-    worst = find_worst()
-    if worst[0] <= delta * unit:
+    upper_bound, worst_vector = find_worst()
+    if upper_bound <= delta * unit:
         return
     units = first_units
-    lower_bound = convolve(worst[1], {}, False).delta_at(epsilon)
+    lower_bound = convolve(worst_vector, {}, rounds_up=False).delta_at(epsilon)
+    smallest_delta = format_number(Fraction(lower_bound, unit))
     ensure(
         lower_bound <= delta * unit,
-        f"The shifts {worst[1]}: delta is at least {format_number(Fraction(lower_bound, unit))}.",
+        f"The shifts {worst_vector}: delta is at least {smallest_delta}.",
     )
     if step != basic_step:
         step = basic_step
         units = first_units
-        if find_worst()[0] <= delta * unit:
+        upper_bound, _ = find_worst()
+        if upper_bound <= delta * unit:
             return
     raise Refused("unknown", "The grid of losses does not decide whether delta is enough.")
 
@@ -2082,11 +2088,13 @@ def make_loss(name, values):
     bend = int(h * scale)
 
     def huber(r):
+        """Compute the Huber loss of the scaled difference r, times 2 scale²."""
         if abs(r) <= bend:
             return r * r
         return bend * (2 * abs(r) - bend)
 
     def pinball(r):
+        """Compute the pinball loss of the scaled difference r, times v scale."""
         if r < 0:
             return -u * r
         return (v - u) * r
@@ -2366,6 +2374,7 @@ def make_type_reader(json_type):
     """
 
     def read_typed(data, name):
+        """Return a value of the type, and refuse others."""
         given_type = type(data).__name__
         ensure(type(data) is json_type, f"{name} must be of another type than {given_type}.")
         return data
@@ -2381,6 +2390,7 @@ def make_tuple_reader(reader):
     """
 
     def read_tuple(data, name):
+        """Return the entries of a list."""
         entries = make_type_reader(list)(data, name)
         return tuple(reader(x, f"An entry of {name}") for x in entries)
 
@@ -3189,12 +3199,18 @@ def read_json_file(path):
     """
 
     def read_entries(pairs):
+        """Return an object from its (key, value) pairs, and refuse a key that appears twice."""
         ensure(len(dict(pairs)) == len(pairs), "A key appears twice in one object.")
         return dict(pairs)
 
     def read_number(text, kind):
+        """Return a number as an int or float (`kind`), and refuse a huge one."""
         ensure(len(text) <= 400 and abs(kind(text)) != math.inf, "A number is too large.")
         return kind(text)
+
+    def refuse_constant(text):
+        """Refuse NaN and Infinity, which Python's reader of JSON accepts."""
+        raise Refused("unreadable", f"{text} is no number.")
 
     try:
         # A device may act when it is opened, so the kind of file is checked before.
@@ -3213,7 +3229,7 @@ def read_json_file(path):
             object_pairs_hook=read_entries,
             parse_int=partial(read_number, kind=int),
             parse_float=partial(read_number, kind=float),
-            parse_constant=lambda text: ensure(False, f"{text} is no number."),
+            parse_constant=refuse_constant,
         )
         json.dumps(data, ensure_ascii=False).encode()  # This fails for half of a surrogate pair.
     except (OSError, ValueError, RecursionError) as error:

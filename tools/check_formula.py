@@ -2183,12 +2183,18 @@ def read_json_file(path):
     """
 
     def read_entries(pairs):
+        """Return an object from its (key, value) pairs, and refuse a key that appears twice."""
         ensure(len(dict(pairs)) == len(pairs), "A key appears twice in one object.")
         return dict(pairs)
 
     def read_number(text, kind):
+        """Return a number as an int or float (`kind`), and refuse a huge one."""
         ensure(len(text) <= 400 and abs(kind(text)) != math.inf, "A number is too large.")
         return kind(text)
+
+    def refuse_constant(text):
+        """Refuse NaN and Infinity, which Python's reader of JSON accepts."""
+        raise Refused("unreadable", f"{text} is no number.")
 
     try:
         # A device may act when it is opened, so the kind of file is checked before.
@@ -2207,7 +2213,7 @@ def read_json_file(path):
             object_pairs_hook=read_entries,
             parse_int=partial(read_number, kind=int),
             parse_float=partial(read_number, kind=float),
-            parse_constant=lambda text: ensure(False, f"{text} is no number."),
+            parse_constant=refuse_constant,
         )
         json.dumps(data, ensure_ascii=False).encode()  # This fails for half of a surrogate pair.
     except (OSError, ValueError, RecursionError) as error:

@@ -278,7 +278,7 @@ class FileMeasure:
                 self._count_definitions(child, is_public_class, ast.get_docstring(child) or "")
             elif isinstance(child, FunctionNode):
                 self._count_function(child, is_public, class_docstring)
-                self._count_definitions(child, False, "")
+                self._count_definitions(child, is_public=False, class_docstring="")
             else:
                 self._count_definitions(child, is_public, class_docstring)
 

@@ -92,6 +92,7 @@ def pretend_page(page: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None
     read_text = Path.read_text
 
     def read_this_page(path: Path, *arguments: Any, **options: Any) -> str:
+        """Return the text for the page, and read every other file."""
         return text if path == page else read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", read_this_page)

@@ -694,6 +694,7 @@ def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
     """Return a function that draws noise or a channel with a claim of one notion."""
 
     def generate(rng: random.Random) -> Data:
+        """Draw a certificate with a claim of the notion."""
         data = rng.choice([draw_noise, draw_channel, draw_line_noise])(rng)
         mechanism = data["mechanism"]
         other_data = draw_certificate_of_notion(rng, mechanism, list_pairs(mechanism), notion)
@@ -704,23 +705,23 @@ def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
 
 def list_pairs(mechanism: Data) -> Pairs:
     """Return the laws of each pair of neighbours of noise or a channel, as the checker reads it."""
-    read = checker.READERS[mechanism["kind"]](mechanism)
+    parsed = checker.READERS[mechanism["kind"]](mechanism)
     if mechanism["kind"] == "noise":
-        ((weights, total),) = read.laws
+        ((weights, total),) = parsed.laws
         pairs = []
-        for difference in read.labels:
-            shifted_weights = tuple(checker.shift_values(weights, read.sizes, difference))
+        for difference in parsed.labels:
+            shifted_weights = tuple(checker.shift_values(weights, parsed.sizes, difference))
             pairs.append(((weights, total), (shifted_weights, total)))
         return pairs
     if mechanism["kind"] in ("channel", "nearest-outputs"):
-        return [(read.laws[i], read.laws[j]) for i, j in read.labels]
+        return [(parsed.laws[i], parsed.laws[j]) for i, j in parsed.labels]
     if mechanism["kind"] == "joint":
-        return [read.joint.laws_at(vector) for vector in read.labels]
-    if read.clamp:
-        low, high = read.clamp
-        laws = [read.line.clamped_law(low - q, high - q) for q in range(low, high + 1)]
-        return [(laws[i], laws[j]) for i, j in read.labels]
-    return [read.line.laws_at_shift(*label) for label in read.labels]
+        return [parsed.joint.laws_at(vector) for vector in parsed.labels]
+    if parsed.clamp:
+        low, high = parsed.clamp
+        laws = [parsed.line.clamped_law(low - q, high - q) for q in range(low, high + 1)]
+        return [(laws[i], laws[j]) for i, j in parsed.labels]
+    return [parsed.line.laws_at_shift(*label) for label in parsed.labels]
 
 
 # Kind of a case -> function that draws a certificate.
@@ -823,27 +824,40 @@ def get_value(value: Any, path: Sequence[Any]) -> Any:
     return value
 
 
+# The changes of `mutate`.
+MUTATIONS = (
+    "odd value",
+    "value from another place",
+    "other character",
+    "other list",
+    "other weight",
+    "neighbouring number",
+    "other claim or key",
+)
+
+
 def mutate(rng: random.Random, data: Data) -> Data:
     """Return a copy of a certificate with one random change.
 
     The change is an odd value, a value from another place, another character in a text, another
-    list, another weight, a number plus or minus 1, a renamed key, or another claim.
+    list, another weight, a number plus or minus 1, a renamed key, or another claim. If it does not
+    fit the drawn value, the key or the claim is changed.
     """
     data = deepcopy(data)
     path = rng.choice(list_paths(data))
     parent = get_value(data, path[:-1])
     key = path[-1]
     old = parent[key]
-    action = rng.randrange(7)
-    if action == 0:
+    mutation = rng.choice(MUTATIONS)
+    if mutation == "odd value":
         parent[key] = deepcopy(rng.choice(ODD_VALUES))
-    elif action == 1:
+    elif mutation == "value from another place":
         parent[key] = deepcopy(get_value(data, rng.choice(list_paths(data))))
-    elif action == 2 and isinstance(old, str) and old:
+    elif mutation == "other character" and isinstance(old, str) and old:
         k = rng.randrange(len(old))
         middle = rng.choice(["", *"0123456789abcdef/.-ex", old[k] * 2])
         parent[key] = old[:k] + middle + old[k + 1 :]
-    elif action == 3 and isinstance(old, list) and old:
+    elif mutation == "other list" and isinstance(old, list) and old:
         k = rng.randrange(len(old))
         list_action = rng.choice(["remove", "repeat", "shuffle"])
         if list_action == "remove":
@@ -852,7 +866,7 @@ def mutate(rng: random.Random, data: Data) -> Data:
             old.insert(k, deepcopy(old[k]))
         else:
             rng.shuffle(old)
-    elif action == 4:
+    elif mutation == "other weight":
         rows = [
             get_value(data, row_path)
             for *row_path, name in list_paths(data)
@@ -860,7 +874,7 @@ def mutate(rng: random.Random, data: Data) -> Data:
         ]
         if rows:
             _change_weights(rng, rng.choice(rows))
-    elif action == 5 and isinstance(old, int) and not isinstance(old, bool):
+    elif mutation == "neighbouring number" and isinstance(old, int) and not isinstance(old, bool):
         parent[key] = old + rng.choice([1, -1])
     elif isinstance(parent, dict) and rng.random() < 0.2:
         parent["extra" if rng.random() < 0.5 else key] = parent.pop(key)

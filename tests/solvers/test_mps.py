@@ -128,9 +128,8 @@ def test_other_readers_find_the_same_optimum(solve_file, tmp_path: Path) -> None
     assert solve_file(tmp_path / "a.mps") == pytest.approx(optimum, abs=1e-7)
 
 
-def test_a_file_of_another_writer_is_read() -> None:
-    """Wood for chairs and tables: an integer program that is maximised."""
-    text = """* a comment
+# Wood for chairs and tables: an integer program that is maximised.
+FILE_OF_ANOTHER_WRITER = """* a comment
 NAME          classic
 OBJSENSE
     MAX
@@ -156,17 +155,33 @@ BOUNDS
  UI B  tables  1e2
 ENDATA
 """
-    mps = read_mps(text)
+
+
+def test_the_objective_of_a_file_of_another_writer_is_read() -> None:
+    """A second row of type N is ignored, and the right side of the objective is minus its offset.
+
+    The costs are negated, because programs are minimised.
+    """
+    mps = read_mps(FILE_OF_ANOTHER_WRITER)
     data = mps.data
     assert mps.sense == -1
     assert data.c.tolist() == [-45, -80, 0]
     assert data.offset == -7
+
+
+def test_the_sides_of_a_file_of_another_writer_are_read() -> None:
+    """The range 390 of a row with at most 400 is a lower side of 10."""
+    data = read_mps(FILE_OF_ANOTHER_WRITER).data
     assert data.row_lower.tolist() == [10, 2]
     assert data.row_upper.tolist() == [400, INF]
     assert data.lower.tolist() == [0, 0, 0]
     assert data.upper.tolist() == [24, 100, INF]
     assert data.integrality.tolist() == [True, True, False]
-    solution = solve(Program("classic", data, mps.sense))
+
+
+def test_a_file_of_another_writer_has_its_optimum() -> None:
+    mps = read_mps(FILE_OF_ANOTHER_WRITER)
+    solution = solve(Program("classic", mps.data, mps.sense))
     # 23 chairs and 14 tables need 5 * 23 + 20 * 14 = 395 units of wood, and 3 of 400 remain.
     assert solution.objective == pytest.approx(23 * 45 + 14 * 80 + 7)
 

@@ -119,21 +119,30 @@ def test_values_of_cvxpy_parameters_do_not_change_the_program():
     np.testing.assert_array_equal(program.template.A.toarray(), expected)
 
 
-def test_variables_and_parameters_keep_names_and_shapes():
-    program = VARIED_PROGRAM
-    assert program.parameters == {"scalar": (), "vector": (3,), "matrix": (2, 3), "positive": ()}
-    assert program.block("x").shape == (2, 3)
-    assert program.block("z").shape == ()
-    assert {block.name for block in program.variables} >= {"x", "y", "z"}
-    assert sum(block.size for block in program.variables) == program.shape[1]
-    assert sum(block.size for block in program.rows) == program.shape[0]
-    assert str(program).startswith("varied: LP, ")
+def test_parameters_keep_names_and_shapes():
+    expected = {"scalar": (), "vector": (3,), "matrix": (2, 3), "positive": ()}
+    assert VARIED_PROGRAM.parameters == expected
+
+
+def test_variables_keep_names_and_shapes():
+    assert {block.name for block in VARIED_PROGRAM.variables} >= {"x", "y", "z"}
+    assert VARIED_PROGRAM.block("x").shape == (2, 3)
+    assert VARIED_PROGRAM.block("z").shape == ()
+
+
+def test_every_column_and_row_belongs_to_a_block():
+    row_count, column_count = VARIED_PROGRAM.shape
+    assert sum(block.size for block in VARIED_PROGRAM.variables) == column_count
+    assert sum(block.size for block in VARIED_PROGRAM.rows) == row_count
+
+
+def test_a_program_as_a_text_begins_with_its_name_and_kind():
+    assert str(VARIED_PROGRAM).startswith("varied: LP, ")
 
 
 def test_an_unknown_variable_is_refused():
-    program = VARIED_PROGRAM
     with pytest.raises(KeyError, match="no variable 'w'"):
-        program.block("w")
+        VARIED_PROGRAM.block("w")
 
 
 def test_a_matrix_variable_is_stored_in_fortran_order():

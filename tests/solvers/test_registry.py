@@ -119,6 +119,7 @@ def test_gurobi_without_a_licence_is_refused(monkeypatch):
     from workbench.solvers.backends import gurobi as gurobi_backend
 
     def refuse(process):
+        """Fail as Gurobi with an expired licence."""
         raise BackendUnavailable("gurobi has no usable licence: expired")
 
     monkeypatch.setattr(gurobi_backend, "_get_environment", refuse)

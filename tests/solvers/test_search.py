@@ -34,6 +34,7 @@ def test_bisection_of_integers_ends_at_neighbours(last: int, guess: int | None) 
     asked = []
 
     def is_above(k: int) -> bool:
+        """Return whether k is above `last`, and record that it was asked."""
         asked.append(k)
         return k > last
 
@@ -45,17 +46,23 @@ def test_bisection_of_integers_ends_at_neighbours(last: int, guess: int | None) 
 
 
 def test_bisection_may_use_the_geometric_mean():
-    def geometric_mean(low, high):
+    def compute_geometric_mean(low, high):
+        """Return the point that halves the interval on a logarithmic scale."""
         return math.sqrt(low * high)
 
     interval = bisect(
-        is_above=lambda x: x >= 100, low=1.0, high=1e6, max_steps=1, choose_point=geometric_mean
+        is_above=lambda x: x >= 100,
+        low=1.0,
+        high=1e6,
+        max_steps=1,
+        choose_point=compute_geometric_mean,
     )
     assert interval == (1.0, 1e3)
 
 
 def test_bisection_ends_at_an_undecided_point():
     def is_positive_or_undecided(x):
+        """Return whether x > 0, or None (undecided) for x < 1."""
         return None if x < 1 else x > 0
 
     # The points are 2, 1 and 0.5. The last one is undecided.
@@ -67,6 +74,7 @@ def test_chords_find_the_root_of_a_curved_function_in_few_steps():
     chords = Chords(margin=1e-3)
 
     def is_above_root(x: float) -> bool:
+        """Store the value at x, and return whether it is not positive."""
         chords.values[x] = 50 - math.exp(x)
         return chords.values[x] <= 0
 

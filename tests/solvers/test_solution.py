@@ -139,9 +139,10 @@ def compute_exact_bound(data, y):
 def test_rounding_does_not_raise_a_bound_over_bounded_variables(seed, max_exponent):
     """The numbers have sizes from 10^-max_exponent to 10^max_exponent, so that sums cancel."""
     rng = np.random.default_rng(seed)
-    row_count, column_count = rng.integers(1, 6, 2)
+    row_count, column_count = rng.integers(1, 6, size=2)
 
     def draw_numbers(*shape):
+        """Draw an array of normal numbers that are multiplied by random sizes."""
         sizes = 10 ** rng.uniform(-max_exponent, max_exponent, shape)
         return rng.normal(size=shape) * sizes
 
@@ -248,10 +249,13 @@ def test_multipliers_that_prove_nothing_are_dropped():
     program = Program("three rows", data, variables=(Block("x", 0, (1,)),), scale=2.0**20)
 
     class UndecidedSession(Session):
+        """A session of a solver that decides nothing, but returns a ray."""
+
         def _build(self, data):
-            pass
+            """Load nothing."""
 
         def _run(self, start, basis):
+            """Return multipliers of 1 that prove nothing."""
             return Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
 
     solution = UndecidedSession(get_backend("highs"), program, Options()).solve()

@@ -181,6 +181,7 @@ def test_a_deadline_stops_the_method() -> None:
 
 def test_an_interrupt_returns_the_best_point() -> None:
     def stop(iteration: int, objective: float, bound: float) -> None:
+        """Check the progress, and press Ctrl-C in the fourth iteration."""
         assert objective >= bound
         if iteration == 4:
             raise KeyboardInterrupt

@@ -31,8 +31,9 @@ def test_a_bound_implies_its_tangents_and_they_are_tight(kind, level):
         p, q, r, s = source.dirichlet(np.full(6, source.choice([0.2, 1.0, 5.0])), size=4) + 1e-9
         p, q, r, s = (law / law.sum() for law in (p, q, r, s))
         if source.random() < 0.5:
-            r = p * source.uniform(0.95, 1.05, 6)
-            s = q * source.uniform(0.95, 1.05, 6)
+            # These laws are near (p, q), so that their tangents are nearly tight.
+            r = p * source.uniform(low=0.95, high=1.05, size=6)
+            s = q * source.uniform(low=0.95, high=1.05, size=6)
         bound = Bound(kind, level, divergence(Bound(kind, level, limit=1.0), p, q))
         a, b = compute_tangents(bound, r, s)
         terms = np.maximum(a * p + b * q, 0.0).sum()

@@ -208,10 +208,8 @@ def test_the_bound_over_intervals_holds_for_all_sets():
 
 
 def test_too_few_sets_leave_a_gap():
-    """With singletons only, the loss is above the optimum over all sets and the bound below it.
-
-    98.0075419 is the optimum of `test_optima_equal_those_of_column_generation`.
-    """
+    """With singletons only, the loss is above the optimum over all sets and the bound below it."""
+    optimum = 98.0075419  # That of `test_optima_equal_those_of_column_generation`.
     y, p = uniform(11)
     q = math.expm1(1.0)
     singletons = Intervals(np.arange(11), np.arange(11))
@@ -219,7 +217,7 @@ def test_too_few_sets_leave_a_gap():
     proof, rays = unbiased.prove_lower_bound(
         y, p, q, *unbiased.label_multipliers(y, p, q, 100.0, answer.row_dual)
     )
-    assert proof.bound < 98.0075419 < answer.objective * 100
+    assert proof.bound < optimum < answer.objective * 100
     assert rays.shape[0]
     assert unbiased.randomized_response_loss(y, p, q) == pytest.approx(
         answer.objective * 100, rel=1e-6
@@ -283,13 +281,14 @@ def test_any_multipliers_prove_a_lower_bound():
 
 def test_sets_that_do_not_distinguish_labels_are_refused():
     y, _ = uniform(3)
-    sets = Intervals(np.arange(3), np.arange(3))
+    all_labels = Intervals(np.array([0]), np.array([2]))
     with pytest.raises(ArithmeticError, match="distinguish all labels"):
-        build_exact_channel(
-            y,
-            Fraction(2),
-            make_optimum(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)),
-        )
+        build_exact_channel(y, Fraction(2), make_optimum(all_labels, np.ones(1), np.ones(1)))
+
+
+def test_a_channel_of_singletons_has_the_label_as_its_mean():
+    y, _ = uniform(3)
+    sets = Intervals(np.arange(3), np.arange(3))
     singletons = make_optimum(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
     channel = build_exact_channel(y, Fraction(2), singletons)
     outputs = channel.outputs

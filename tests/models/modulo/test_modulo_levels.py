@@ -1,5 +1,9 @@
 """Tests of the smallest error rate of PDP noise for all δ, as computed from level functions.
 
+A level function gives each noise value a level, an integer or infinity; its mass is proportional to
+e^(-ε level). T is the sum of these weights, and S the largest weight that one shift breaks (see the
+header of `workbench.models.modulo.levels`). The result is a frontier: a list of pieces in δ.
+
 It is compared with brute force over all level functions, with the search over patterns, and with
 designs at single δ. A search that is stopped must still give proven intervals.
 """
@@ -53,7 +57,7 @@ def test_staircase_has_the_smallest_T_of_all_level_functions(sizes, shifts, epsi
     compute_level_frontier(search, high=1.0)
     S, T = np.array(list(list_level_functions(sizes, shifts, epsilon))).T
     # 1e-12 keeps every bound above 0.
-    for max_S in np.random.default_rng(0).uniform(0, 1, 50) + 1e-12:
+    for max_S in np.random.default_rng(0).uniform(low=0, high=1, size=50) + 1e-12:
         stair = np.searchsorted(search.stairs.s, max_S, side="right") - 1
         assert search.stairs.t[stair] == pytest.approx(T[max_S >= S].min(), rel=1e-9)
 
@@ -74,9 +78,9 @@ def test_level_functions_and_patterns_give_the_same_frontier(monkeypatch, sizes,
     by_patterns = compute_delta_frontier(sizes, shifts, epsilon)
     assert all(piece.is_proven for piece in by_levels)
     assert (by_levels[0].delta_low, by_levels[-1].delta_high) == (0.0, 1.0)
-    for before, after in itertools.pairwise(by_levels):
-        assert before.delta_high == after.delta_low
-    for delta in np.random.default_rng(1).uniform(0, 1, 40) ** 3:
+    for previous, piece in itertools.pairwise(by_levels):
+        assert previous.delta_high == piece.delta_low
+    for delta in np.random.default_rng(1).uniform(low=0, high=1, size=40) ** 3:
         expected = piece_at(by_patterns, delta).value_at(delta)
         assert piece_at(by_levels, delta).value_at(delta) == pytest.approx(expected, abs=3e-9)
 

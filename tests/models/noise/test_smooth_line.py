@@ -48,6 +48,7 @@ def solve_cone_program(max_entropy: float | None) -> float:
     outcome_count = 2 * REACH + 3
 
     def make_law(shift: int) -> cp.Expression:
+        """Return the masses of the outcomes -REACH - 1..REACH + 1 if the noise is shifted."""
         outcomes = np.clip(noise_values - shift, -REACH - 1, REACH + 1)
         outcomes[0] = -REACH - 1
         outcomes[-1] = REACH + 1

@@ -82,10 +82,10 @@ def test_stored_optima_and_numbers_of_bins(labels, prior, epsilon, loss, value, 
         assert result.d == d
 
 
-# The counter-example: labels, prior, and e^ε - 1.
-Y = np.array([5.0, 8, 10, 14])
-P = np.array([25.0, 5, 2, 4]) / 36
-Q = 2.0
+# The counter-example.
+Y = np.array([5.0, 8, 10, 14])  # Labels.
+P = np.array([25.0, 5, 2, 4]) / 36  # Their prior.
+Q = 2.0  # e^ε - 1.
 
 
 def counter_example_loss(r: int, i: int, *, is_clamped: bool) -> float:
@@ -106,15 +106,16 @@ def test_losses_of_the_counter_example_are_monge_only_with_clamped_outputs():
         (a, b, b, d) for a, b, d in combinations(range(5), 3)
     ]
 
-    def monge_gap(quadruple: tuple[int, ...], *, is_clamped: bool) -> float:
+    def compute_monge_gap(quadruple: tuple[int, ...], *, is_clamped: bool) -> float:
+        """Return the right side minus the left side of the Monge condition."""
         a, b, c, d = quadruple
         if b == c:
             return 0.0
         w = partial(counter_example_loss, is_clamped=is_clamped)
         return w(a, d) + w(b, c) - w(a, c) - w(b, d)
 
-    assert min(monge_gap(quadruple, is_clamped=False) for quadruple in quadruples) < -1e-3
-    assert min(monge_gap(quadruple, is_clamped=True) for quadruple in quadruples) > -1e-12
+    assert min(compute_monge_gap(quadruple, is_clamped=False) for quadruple in quadruples) < -1e-3
+    assert min(compute_monge_gap(quadruple, is_clamped=True) for quadruple in quadruples) > -1e-12
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -63,24 +63,27 @@ def test_a_shift_that_is_its_own_opposite_is_one_shift():
     assert verdict.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
-def test_bounded_differences_are_recognised_after_a_change_of_unit_or_group():
-    form = strongest_form(
-        (9,), one_sided_shifts(3), is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
-    )
-    multiplied = strongest_form(
-        (9,), [(4,), (2,), (6,)], is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
-    )
-    assert multiplied.name == "column-cut law"
-    assert multiplied.value == form.value
-    assert pdp_delta(multiplied.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
-    # These shifts generate a copy of Z_9.
-    shifts = [(4, 0), (8, 0), (12, 0)]
-    embedded = strongest_form(
-        (18, 2), shifts, is_directed=True, epsilon=1.5, delta=0.1212, requires=PDP
-    )
-    assert embedded.name == "column-cut law"
-    assert embedded.value == form.value
-    assert pdp_delta(embedded.pmf, (18, 2), shifts, 1.5) <= 0.1212
+# The first δ > 0 of Table 1 of Kadam et al. 2024, for which the column-cut law is known.
+TABLE_1_DELTA = 0.1212
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts"),
+    [
+        # The shifts 1, 2 and 3 in units of 2 modulo 9.
+        ((9,), [(4,), (2,), (6,)]),
+        # These shifts generate a copy of Z_9.
+        ((18, 2), [(4, 0), (8, 0), (12, 0)]),
+    ],
+    ids=["other unit", "other group"],
+)
+def test_bounded_differences_are_recognised_after_a_change_of_unit_or_group(sizes, shifts):
+    budget = {"epsilon": 1.5, "delta": TABLE_1_DELTA, "requires": PDP}
+    plain_form = strongest_form((9,), one_sided_shifts(3), is_directed=True, **budget)
+    form = strongest_form(sizes, shifts, is_directed=True, **budget)
+    assert form.name == "column-cut law"
+    assert form.value == plain_form.value
+    assert pdp_delta(form.pmf, sizes, shifts, 1.5) <= TABLE_1_DELTA
 
 
 def test_neighbours_at_every_difference_are_bounded_differences():
@@ -212,6 +215,7 @@ def test_cached_results_equal_fresh_results():
                         function.cache_clear()
 
     def describe_bounds(question):
+        """Return name, kind, error rate and PMF of both bounds of a question."""
         bounds = error_rate_bounds(*question)
         return [
             (form.name, form.kind, form.value, None if form.pmf is None else form.pmf.tolist())

@@ -103,18 +103,18 @@ def test_the_level_search_finds_feasible_noise(sizes, data, epsilon, delta, symm
     assert form.pmf.min() >= 0.0
     assert form.value == pytest.approx(1.0 - form.pmf[0], abs=1e-11)
     assert pdp_delta(form.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
-    assert (
-        strongest_form(
-            sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=DP
-        ).value
-        <= form.value + 1e-12
+    # Every PDP mechanism is a DP mechanism, so the optimum of DP is a lower bound.
+    dp_optimum = strongest_form(
+        sizes, shifts, is_directed=True, epsilon=epsilon, delta=delta, requires=DP
     )
+    assert dp_optimum.value <= form.value + 1e-12
 
 
 def test_below_ln_2_the_search_improves_on_column_cuts():
     """The optimal noise breaks pairs of elements that both have mass, which no cut does."""
     form = improve_level_cut(sizes=(9,), shifts=one_sided_shifts(2), epsilon=0.5, delta=0.2)
     assert form.kind == "optimum"
+    # It attains the chain bound (test_bounded_difference.py).
     assert form.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
     assert form.pmf.sum() == pytest.approx(1.0, abs=1e-12)
     assert pdp_delta(form.pmf, (9,), one_sided_shifts(2), 0.5) == pytest.approx(0.2, rel=1e-12)
@@ -125,37 +125,40 @@ def test_the_level_search_agrees_with_the_proven_laws():
     for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
-        assert improve_level_cut(
-            (n + 1,), one_sided_shifts(mu_bar), epsilon, delta
-        ).value == pytest.approx(law.value, rel=1e-11)
+        form = improve_level_cut((n + 1,), one_sided_shifts(mu_bar), epsilon, delta)
+        assert form.value == pytest.approx(law.value, rel=1e-11)
+
+
+def test_the_level_search_agrees_with_theorem_2_for_a_single_difference():
     law = single_distance_law(sizes=(40,), shift=(7,), epsilon=0.3, delta=0.02)
-    assert improve_level_cut(
-        sizes=(40,), shifts=[(7,)], epsilon=0.3, delta=0.02
-    ).value == pytest.approx(law.value, rel=1e-11)
+    form = improve_level_cut(sizes=(40,), shifts=[(7,)], epsilon=0.3, delta=0.02)
+    assert form.value == pytest.approx(law.value, rel=1e-11)
 
 
 def test_the_level_search_improves_on_column_cuts_of_a_long_range():
-    law = column_cut_law(n=59, mu_bar=7, epsilon=0.8772127281147313, delta=0.05058276231484343)
+    """The case is that of the header of `cut_vectors`, where f(0) grows by the share 6e-5."""
+    epsilon = 0.8772127281147313
+    delta = 0.05058276231484343
+    law = column_cut_law(n=59, mu_bar=7, epsilon=epsilon, delta=delta)
     form = improve_level_cut(
-        sizes=(60,),
-        shifts=one_sided_shifts(7),
-        epsilon=0.8772127281147313,
-        delta=0.05058276231484343,
-        nodes=400_000,
+        sizes=(60,), shifts=one_sided_shifts(7), epsilon=epsilon, delta=delta, nodes=400_000
     )
     assert law.kind == "upper bound"
     assert form.kind == "optimum"
-    assert (1 - form.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
+    growth_of_zero_mass = (1 - form.value) / (1 - law.value) - 1
+    assert growth_of_zero_mass == pytest.approx(6.09e-5, rel=0.01)
 
 
 def test_symmetric_neighbours_without_a_formula_get_an_optimum():
-    sizes, shifts = (33,), add_opposite_shifts((33,), one_sided_shifts(3))
-    form = error_rate_bounds(
-        sizes, shifts, is_directed=False, epsilon=1.0, delta=0.1047, requires=PDP
+    sizes = (33,)
+    shifts = add_opposite_shifts(sizes, one_sided_shifts(3))
+    delta = 0.1047
+    bounds = error_rate_bounds(
+        sizes, shifts, is_directed=False, epsilon=1.0, delta=delta, requires=PDP
     )
-    assert form.upper is form.lower
-    assert form.upper.kind == "optimum"
-    assert pdp_delta(form.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
+    assert bounds.upper is bounds.lower
+    assert bounds.upper.kind == "optimum"
+    assert pdp_delta(bounds.upper.pmf, sizes, shifts, 1.0) <= delta * (1 + 1e-11)
 
 
 def test_a_stopped_search_gives_an_upper_bound():

@@ -91,6 +91,7 @@ def test_53_is_the_height_of_the_flat_regions_of_a_single_distance(i: int):
 
 def test_54_and_55_are_not_the_limits_of_36_and_34():
     limit = printed_limit(mu_bar=3, epsilon=1.0, c=1, j=1)
+    # The corrected values of the erratum to (54) and (55) in results/README.md.
     assert limit.beta == pytest.approx(0.835690, abs=1e-6)
     assert limit.mass == pytest.approx(0.387354, abs=1e-6)
     a = math.exp(-1)
@@ -112,9 +113,8 @@ def test_the_printed_staircases_converge_to_the_corrected_limit(c: int, j: int):
 @pytest.mark.parametrize(("h", "j"), [(2, 1), (4, 2), (5, 1)])
 def test_flat_regions_of_a_wide_question_are_near_the_corrected_limit(h: int, j: int):
     # μ̄ = 30 and b = 8, so that b + r < μ̄ and a^b is small.
-    region = next(
-        step for step in staircases(n=240, mu_bar=30, epsilon=2.0) if (step.h, step.j) == (h, j)
-    )
+    steps = {(step.h, step.j): step for step in staircases(n=240, mu_bar=30, epsilon=2.0)}
+    region = steps[h, j]
     limit = printed_limit(mu_bar=30, epsilon=2.0, c=8 - h, j=j)
     assert region.mass == pytest.approx(limit.mass, abs=1e-5)
     assert region.lower == pytest.approx(limit.lower, rel=1e-3)
@@ -127,7 +127,8 @@ def test_the_corrected_limit_of_a_printed_region_is_not_the_optimum_either():
     delta = (limit.lower + limit.upper) / 2
     optimal_mass = 1 - limit_law(mu_bar=3, epsilon=1.0, delta=delta).value
     assert optimal_mass > limit.mass + 0.01
-    # The noise that attains the optimum at a finite n is private for its δ, by `pdp_delta`, which only tests use.
+    # The noise that attains the optimum at a finite n is private for its δ. `pdp_delta` is an
+    # independent computation that only tests use.
     pmf = column_cut_law(n=60, mu_bar=3, epsilon=1.0, delta=delta).pmf
     assert pmf is not None
     assert pmf[0] == pytest.approx(optimal_mass, abs=1e-8)

@@ -131,18 +131,22 @@ def test_further_knots_do_not_increase_the_loss():
 def test_slopes_from_dual_values_equal_differences_of_optima(make_problem):
     problem = make_problem()
     bins = np.array([-3.1, -0.53, 0.53, 3.1])
-    base = problem.find_optimum(1.4, bins)
-    assert base is not None
-    for k in (2, 3):  # Mirrored pairs keep symmetric problems symmetric.
+    optimum = problem.find_optimum(1.4, bins)
+    assert optimum is not None
+    step_size = 1e-6
+    for k in (2, 3):
+        mirrored = 3 - k  # Both are moved, so that symmetric problems stay symmetric.
         step = np.zeros(4)
-        step[k] = 1e-6
-        step[3 - k] = -1e-6
+        step[k] = step_size
+        step[mirrored] = -step_size
         upper_optimum = problem.find_optimum(1.4, bins + step)
         lower_optimum = problem.find_optimum(1.4, bins - step)
         assert upper_optimum is not None
         assert lower_optimum is not None
-        slope = (upper_optimum.value - lower_optimum.value) / 2e-6
-        assert base.slopes[k] - base.slopes[3 - k] == pytest.approx(slope, abs=1e-4)
+        slope = (upper_optimum.value - lower_optimum.value) / (2 * step_size)
+        slope_by_duals = optimum.slopes[k] - optimum.slopes[mirrored]
+        # The difference quotient has an error of about the tolerance of the solver / step_size.
+        assert slope_by_duals == pytest.approx(slope, abs=1e-4)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.0, 3.0), (-1.4, 5.0), (-4.0, 1.2)])
@@ -152,7 +156,13 @@ def test_the_program_is_feasible_from_the_smallest_epsilon_on(low: float, high: 
     problem = make_exact_problem(make_knots(bins, 5), outputs=4, question=LAW, symmetric=False)
     assert problem.find_optimum(min_epsilon * 0.999, bins) is None
     assert problem.find_optimum(min_epsilon * 1.001, bins) is not None
+
+
+def test_no_epsilon_is_enough_without_a_margin():
     assert smallest_epsilon(low=-1.0, high=2.0) == float("inf")
+
+
+def test_the_smallest_reach_inverts_the_smallest_epsilon():
     assert smallest_reach(smallest_epsilon(low=-3, high=3)) == pytest.approx(3.0)
 
 
@@ -193,22 +203,20 @@ def solve_sheet(sheet) -> float:
 
 
 def test_an_optimistic_program_is_a_lower_bound_for_the_slices_inside_it():
+    """Each slice restricts the masses of ("l", 2), the choice between the two leftmost bins."""
     shape = make_shape()
     slice_values = [
         solve_sheet(shape.theorem5(1.0, {("l", 2): bound_two_masses(k / 100, (k + 1) / 100)}))
         for k in range(55, 80)
     ]
-    relaxed = solve_sheet(
-        shape.theorem5(1.0, {("l", 2): bound_two_masses(low=0.55, high=0.80)}, optimistic=True)
-    )
     min_value = min(slice_values)
     assert np.isfinite(min_value)
-    assert relaxed <= min_value + 1e-9
+    wide_slice = {("l", 2): bound_two_masses(low=0.55, high=0.80)}
+    relaxed_value = solve_sheet(shape.theorem5(1.0, wide_slice, optimistic=True))
+    assert relaxed_value <= min_value + 1e-9
     # A program of a wide slice that is not optimistic is a restriction.
-    assert (
-        solve_sheet(shape.theorem5(1.0, {("l", 2): bound_two_masses(low=0.55, high=0.80)}))
-        >= min_value
-    )
+    restricted_value = solve_sheet(shape.theorem5(1.0, wide_slice))
+    assert restricted_value >= min_value
 
 
 def test_the_optimum_without_symmetry_is_at_most_that_of_symmetric_mechanisms():

@@ -97,6 +97,7 @@ def test_no_second_solve_follows_an_optimal_basis(monkeypatch):
     original_solve = Session.solve
 
     def count_and_solve(self, *args, **kwargs):
+        """Solve, and count the solves of all sessions."""
         nonlocal solve_count
         solve_count += 1
         return original_solve(self, *args, **kwargs)
@@ -230,9 +231,11 @@ def test_the_closed_form_replaces_a_basis_that_cannot_be_certified(monkeypatch):
     from workbench.families.modulo import repair
 
     def refuse_basis(*_, **__):
+        """Fail as if no basis could be certified."""
         raise wb.NotCertified("the basis is infeasible.")
 
     def find_no_pattern(made, budgets):
+        """Return no violated pairs for any difference."""
         return dict.fromkeys(budgets)
 
     monkeypatch.setattr(repair, "_solve_pattern", refuse_basis)
@@ -245,6 +248,7 @@ def test_the_closed_form_replaces_a_basis_that_cannot_be_certified(monkeypatch):
         solver="highs",
     )
     assert design.private
+    # 1 - f(0) for the corrected f(0) = 0.549827669 of Table 1 of Kadam et al. 2024.
     assert design.objective == pytest.approx(0.450172331, abs=1e-9)
 
 
@@ -285,6 +289,7 @@ def test_a_correction_that_fails_hot_is_solved_again_from_a_cold_start(monkeypat
     original_solve = Session.solve
 
     def fail_third_solve(self, values=None, *, start="hot", **kwargs):
+        """Solve and record the start, but report a numerical failure of the third solve."""
         solution = original_solve(self, values, start=start, **kwargs)
         starts.append(start)
         if len(starts) == 3:

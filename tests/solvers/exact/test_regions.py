@@ -208,6 +208,7 @@ def test_sign_intervals_end_at_the_roots_of_a_polynomial() -> None:
 
 
 def test_roots_are_compared_exactly() -> None:
+    """√2 is found in two ways, as the upper and as the lower end of an interval."""
     one = Root.from_rational(Fraction(1))
     seven_fifths = Root.from_rational(Fraction(7, 5))
     x = Fraction(141, 100)  # It lies between 7/5 and √2.
@@ -256,6 +257,7 @@ def test_rational_refinement_finds_bases_if_the_solver_proposes_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def find_channel_regions() -> list[Region]:
+        """Find the regions of a channel with three inputs. They cover all x >= 1."""
         program = make_channel(list_distances(3), has_delta=True, weights=[1, 2, 1])
         regions, open_intervals = find_regions(program, Fraction(1), high=None, deltas=ALL_DELTAS)
         assert not open_intervals

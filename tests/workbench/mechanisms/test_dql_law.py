@@ -34,6 +34,7 @@ ELLS = (1 + 2.0**-40, 1.001, 1.3, 2.0, 7.5, 50.0, 1e6)
 def test_laws_have_the_pinned_values() -> None:
     """The values at ℓ = 2, as computed once in 160 digits."""
     law = compute_levels(2.0)
+    # Values of `dql_oracle`, pinned.
     assert delta_zero(2.0) == pytest.approx(1.2564312086262, abs=5e-14)
     assert law.cdf[0] == pytest.approx(0.321039280262, abs=5e-13)
     assert law.cdf[1] == pytest.approx(0.647622062978, abs=5e-13)
@@ -178,9 +179,9 @@ def test_tail_is_the_integral_of_the_density(ell: float) -> None:
         h = 1e-5
         slope = (tail(y - h, delta, ell) - tail(y + h, delta, ell)) / (2 * h)
         assert slope == pytest.approx(component(ell, t).density(y * delta) * delta, abs=1e-5)
-        assert tail(y, delta, ell) + tail(-y, delta, ell) == pytest.approx(
-            np.ones(y.size), abs=1e-15
-        )
+        # The noise is symmetric.
+        both_tails = tail(y, delta, ell) + tail(-y, delta, ell)
+        assert both_tails == pytest.approx(np.ones(y.size), abs=1e-15)
         assert tail(np.array(2000 / delta), delta, ell) == 0
 
 
@@ -216,10 +217,12 @@ def test_ell_outside_its_range_is_refused(ell: object) -> None:
         delta_zero(ell)
 
 
-def test_invalid_levels_are_refused() -> None:
+def test_a_negative_largest_level_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_level must be"):
         compute_levels(ell=2.0, max_level=-1)
+
+
+@pytest.mark.parametrize("t", [-1, 80])
+def test_a_level_outside_the_law_is_refused(t: int) -> None:
     with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):
-        component(ell=2.0, t=80)
-    with pytest.raises(InvalidRequest, match="t must be an integer"):
-        component(ell=2.0, t=-1)
+        component(ell=2.0, t=t)

@@ -1,7 +1,11 @@
 """Test the dyadic quantized Laplace mechanism (DQL): its noise, laws, privacy and parameters.
 
-The encoder sends an integer M. Encoder and decoder share the level T and the dither U. Statistical
-tests have fixed seeds, so they do not fail at random. `dql_oracle` computes the printed formulas.
+The encoder sends an integer M for a number x. Encoder and decoder share the level T and the dither
+U. δ_T is the step of level T and ℓ the ratio of the two guarantees: ε for the database, and ℓε for
+the decoder, who sees M. Numbers up to the reach can be encoded.
+
+Statistical tests have fixed seeds, so they do not fail at random. `dql_oracle` computes the printed
+formulas.
 """
 
 from __future__ import annotations
@@ -101,8 +105,9 @@ def test_the_joint_law_of_m_u_t_is_the_law_in_the_paper(ell: float, x: float) ->
             np.concatenate(counts), np.concatenate(expected_counts), n, min_expected=10
         )
 
+    wrong_ell = 1 + 1.15 * (ell - 1)
     assert compute_pvalue(ell) > 1e-3
-    assert compute_pvalue(1 + 1.15 * (ell - 1)) < 1e-9
+    assert compute_pvalue(wrong_ell) < 1e-9
 
 
 def compute_chi_square_pvalue(
@@ -150,9 +155,12 @@ def test_encode_and_the_component_mechanism_agree_in_law() -> None:
         low = min(draws.min(), component_draws.min())
         high = max(draws.max(), component_draws.max())
         counts = np.array(
-            [np.bincount(m - low, minlength=high - low + 1) for m in (draws, component_draws)]
+            [
+                np.bincount(integers - low, minlength=high - low + 1)
+                for integers in (draws, component_draws)
+            ]
         )
-        counts = counts[:, counts.sum(axis=0) > 20]
+        counts = counts[:, counts.sum(axis=0) > 20]  # Rare integers are left out.
         assert stats.chi2_contingency(counts).pvalue > 1e-3
 
 
@@ -178,10 +186,20 @@ def test_reported_guarantees_and_error_follow_from_epsilon_and_ell() -> None:
     assert mechanism.decoder_epsilon >= 0.17
     assert mechanism.decoder_epsilon == pytest.approx(0.17, rel=1e-15)
     assert mechanism.database_epsilon == 0.1
-    step = mechanism.delta0 * 2.0**-mechanism.max_level
-    assert 0.1 <= mechanism.database_epsilon_as_run <= 0.1 * (1 + step)
-    assert mechanism.mse == pytest.approx(200)
-    assert DyadicLaplace(epsilon=1.0, ell=2.0).delta0 == pytest.approx(1.2564312086262, abs=5e-14)
+    assert mechanism.mse == pytest.approx(2 / 0.1**2)
+
+
+def test_the_guarantee_as_run_exceeds_epsilon_by_less_than_the_smallest_step() -> None:
+    """Levels above `max_level` do not occur, so the noise is not exactly Laplace noise."""
+    mechanism = DyadicLaplace(epsilon=0.1, ell=1.7)
+    smallest_step = mechanism.delta0 * 2.0**-mechanism.max_level
+    assert 0.1 <= mechanism.database_epsilon_as_run <= 0.1 * (1 + smallest_step)
+
+
+def test_delta0_solves_its_equation() -> None:
+    """ℓ = (e^δ₀ - 1)/δ₀."""
+    delta0 = DyadicLaplace(epsilon=1.0, ell=2.0).delta0
+    assert math.expm1(delta0) / delta0 == pytest.approx(2.0, rel=1e-14)
 
 
 def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
@@ -203,7 +221,7 @@ def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
 def test_a_pinned_exchange_gives_the_same_integers_and_numbers() -> None:
     """Key, nonce and seed fix every number, on every machine and for every version of NumPy.
 
-    The numbers were computed once by this code.
+    The numbers are values of the current program, pinned.
     """
     m, noisy = exchange(DyadicLaplace(epsilon=1.0, ell=2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
     assert m.tolist() == [-3, 3, -3, 1591816, 17]

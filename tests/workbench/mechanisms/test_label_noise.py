@@ -43,15 +43,16 @@ def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
     noise = LabelNoise(kind, low=-2, high=6, epsilon=epsilon, loss=loss)
     power = 2 if loss == "squared" else 1
     for y in (-2.0, -0.5, 3.0, 6.0):
-        # E|o-y|^p = ∫ p x^(p-1) Pr[|o-y| > x] dx
-        def tail(x: float, y: float = y) -> float:
+
+        def integrand(x: float, y: float = y) -> float:
+            """Return the integrand of E|o-y|^p = ∫ p x^(p-1) Pr[|o-y| > x] dx."""
             below = float(noise.cdf(y, y - x - 1e-12)) if y - x >= noise.low else 0.0
             return power * x ** (power - 1) * (1 - float(noise.cdf(y, y + x)) + below)
 
         corners = [
             c for c in (y - noise.low, noise.high - y, (noise.gamma or 0.5) * 8) if 0 < c < 8
         ]
-        value = integrate.quad(tail, 0, 8, points=corners, limit=300)[0]
+        value = integrate.quad(integrand, 0, 8, points=corners, limit=300)[0]
         assert noise.losses([y], loss)[0] == pytest.approx(value, rel=1e-6)
 
 
@@ -73,9 +74,11 @@ def test_stairs_of_large_epsilon_keep_their_digits():
         c, gamma = Fraction(math.exp(-epsilon)), Fraction(noise.gamma)
         a = (1 - c) / (4 * (gamma + c * (1 - gamma)))
         step = 2 * gamma
-        past = Fraction(1, 2) - a * step  # Pr[noise > step]
-        half = step / 2 - a * step**2 / 2 + past * (1 - step) - a * c * (1 - step) ** 2 / 2
-        assert noise.losses([1.0], "absolute")[0] == pytest.approx(float(2 * half), rel=1e-12)
+        mass_above_step = Fraction(1, 2) - a * step  # Pr[noise > step]
+        loss_of_first_stair = step / 2 - a * step**2 / 2
+        loss_of_second_stair = mass_above_step * (1 - step) - a * c * (1 - step) ** 2 / 2
+        loss = 2 * (loss_of_first_stair + loss_of_second_stair)
+        assert noise.losses([1.0], "absolute")[0] == pytest.approx(float(loss), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
@@ -92,6 +95,7 @@ def test_the_staircase_has_its_known_loss(epsilon: float):
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_best_gamma_minimises_the_loss_of_the_staircase(epsilon: float, loss: str):
     def compute_loss(gamma: float) -> float:
+        """Compute the expected loss of the staircase with the inner width γ."""
         noise = LabelNoise("staircase", low=0, high=1, epsilon=epsilon, clip=False, gamma=gamma)
         return float(noise.losses([0.5], loss)[0])
 

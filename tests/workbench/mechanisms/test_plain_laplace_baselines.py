@@ -73,6 +73,7 @@ def test_the_error_is_the_integral_over_the_density_of_the_noisy_number(
     """
 
     def average_over_inputs(z: float) -> float:
+        """Return the mean squared error at the noise z, averaged over uniform x."""
         first = math.floor((z - 1) / step + 0.5)
         last = math.floor((z + 1) / step + 0.5)
         messages = np.arange(first, last + 1)
@@ -109,7 +110,10 @@ def test_dithering_has_the_bits_of_its_law(epsilon: float) -> None:
     """P(|M| >= h) is integrated over x in [0, 1] and the radius R with density ε² r e^(-εr)."""
 
     def compute_tail(h: float) -> float:
+        """Compute P(|M| >= h)."""
+
         def integrand(r: float, x: float) -> float:
+            """Return the density of R times the probability of |M| >= h at the radius r."""
             density = epsilon**2 * r * math.exp(-epsilon * r)
             return density * min(1.0, max(0.0, x / (2 * r) - h + 1))
 

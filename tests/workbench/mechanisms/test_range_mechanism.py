@@ -195,115 +195,177 @@ DESIGN_OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", DESIGN_OPTIONS)
-def test_a_design_saves_its_expected_loss_on_real_answers(options: dict, tmp_path: Path):
-    """With the prior worst, the rows belong to ends. Changed files are not accepted."""
-    at_ends = "prior" in options
+def save_design(options: dict[str, Any], path: Path) -> wb.Design:
+    """Design a channel for real answers in -1/3..5, and save its certificate. Return the design."""
     design = FAMILY.design_request(
         FAMILY.make_request_from_options(range="-1/3..5", epsilon=1, loss="absolute", **options)
     )
-    design.save(tmp_path / "f.json")
+    design.save(path)
+    return design
+
+
+def require_refused(data: dict[str, Any], message: str | None = None) -> None:
+    """Require that neither the workbench nor the independent checker accepts a certificate."""
+    assert decide(data) == "unreadable"
+    with pytest.raises((wb.CorruptFile, wb.InvalidRequest), match=message):
+        certificate_from_dict(data)
+
+
+@pytest.mark.parametrize("options", DESIGN_OPTIONS)
+def test_a_saved_design_has_its_expected_loss_on_real_answers(
+    options: dict[str, Any], tmp_path: Path
+):
+    """With the prior worst, the rows belong to ends."""
+    has_worst_prior = "prior" in options
+    design = save_design(options, tmp_path / "f.json")
     mechanism = wb.load(tmp_path / "f.json")
     assert mechanism == design.mechanism
     assert (mechanism.ends[0], mechanism.ends[-1]) == (Fraction(-1, 3), 5)
-    assert mechanism.at_ends == at_ends
+    assert mechanism.at_ends == has_worst_prior
     error = compute_expected_error(mechanism)
-    loss = error.worst_error if "prior" in options else error.mean_error
+    loss = error.worst_error if has_worst_prior else error.mean_error
     assert float(loss) == pytest.approx(design.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", DESIGN_OPTIONS)
+def test_a_changed_file_of_a_design_is_refused(options: dict[str, Any], tmp_path: Path):
+    save_design(options, tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
     assert decide(data) == "proven"
     record = data["mechanism"]
-    if "sensitivity" in options:
-        assert wb.check(tmp_path / "f.json").mechanism.column_cautions
-        changed = {**data, "mechanism": {**record, "sensitivity": "5"}}
-        assert decide(changed) == "unreadable"
-        with pytest.raises(wb.CorruptFile, match="all rows of answers"):
-            certificate_from_dict(changed)
-    for name, wrong in (
+    for name, wrong_value in (
         ("ends", record["ends"][1:]),
-        ("at_ends", not at_ends),
+        ("at_ends", "prior" not in options),
         ("sensitivity", "0"),
         ("outputs", record["outputs"][1:]),
         ("at_ends", 1),
     ):
-        changed = {**data, "mechanism": {**record, name: wrong}}
-        assert decide(changed) == "unreadable", name
-        with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
-            certificate_from_dict(changed)
+        require_refused({**data, "mechanism": {**record, name: wrong_value}})
 
 
-def test_notions_that_mixing_does_not_preserve_are_refused(tmp_path: Path):
+@pytest.mark.parametrize("options", [DESIGN_OPTIONS[1], DESIGN_OPTIONS[3]])
+def test_a_file_of_a_small_sensitivity_does_not_prove_a_larger_one(
+    options: dict[str, Any], tmp_path: Path
+):
+    save_design(options, tmp_path / "f.json")
+    assert wb.check(tmp_path / "f.json").mechanism.column_cautions
+    data = json.loads((tmp_path / "f.json").read_text())
+    changed_record = {**data["mechanism"], "sensitivity": "5"}
+    require_refused({**data, "mechanism": changed_record}, message="all rows of answers")
+
+
+# Claims for which a mechanism with rows at ends has no certificate: notion, ε, δ and the reason.
+REFUSED_CLAIMS: list[tuple[str, Any, Any, str]] = [
+    ("pdp", 1, Fraction(1, 10), "one that rounding preserves"),
+    ("metric", 1, 0, "without distances"),
+    ("pure", {(0, 1): 1}, 0, "epsilon must be one number"),
+]
+
+
+@pytest.mark.parametrize(("notion", "epsilon", "delta", "message"), REFUSED_CLAIMS)
+def test_notions_that_mixing_does_not_preserve_are_refused(
+    notion: str, epsilon: Any, delta: Any, message: str
+):
+    """An answer between two ends has a mixture of their rows."""
     mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
-    delta = Fraction(1, 10)
+    with pytest.raises(wb.InvalidRequest, match=message):
+        wb.Certificate(mechanism, notion, epsilon, delta)
+
+
+def test_dp_and_pdp_without_delta_are_preserved_by_mixing():
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
+    wb.Certificate(mechanism, "dp", 1, Fraction(1, 10))
     wb.Certificate(mechanism, "pdp", 1)
-    wb.Certificate(mechanism, "dp", 1, delta)
-    with pytest.raises(wb.InvalidRequest, match="one that rounding preserves"):
-        wb.Certificate(mechanism, "pdp", 1, delta)
-    with pytest.raises(wb.InvalidRequest, match="without distances"):
-        wb.Certificate(mechanism, "metric", 1)
-    with pytest.raises(wb.InvalidRequest, match="epsilon must be one number"):
-        wb.Certificate(mechanism, "pure", {(0, 1): 1})
-    wb.Certificate(mechanism, "dp", 1, delta).save(tmp_path / "f.json")
+
+
+@pytest.mark.parametrize("notion", ["pdp", "metric"])
+def test_the_checker_refuses_notions_that_mixing_does_not_preserve(notion: str, tmp_path: Path):
+    mechanism = make_mechanism(UNEVEN_ENDS, 3, at_ends=True, pairs=None)
+    wb.Certificate(mechanism, "dp", 1, Fraction(1, 10)).save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
     assert decide(data) == "proven"
-    for notion in ("pdp", "metric"):
-        assert decide({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
+    assert decide({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
 
 
-def test_a_column_is_published_by_the_optimal_channel_of_a_range(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-):
+@pytest.fixture
+def column_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Enter a folder with the file d.csv, whose column x has two values outside 0..10."""
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("who,x\nann,0.1\nbob,-3\ncyd,9.99\ndan,10.5\n")
-    line = "privatise channel d.csv --column x --id who --out o.csv"
-    code, out, _ = run(capsys, f"{line} --range 0..10 --epsilon 2 --loss absolute --clip --json")
-    report = json.loads(out)
-    assert code == 0
-    assert (report["clipped_rows"], report["budget"]["epsilon"], report["claim"]["notion"]) == (
-        2,
-        2.0,
-        "pure",
-    )
-    assert (
-        run(
-            capsys, "design channel --range 0..10 --epsilon 2 --loss absolute --save f.json --json"
-        )[0]
-        == 0
-    )
-    mechanism = wb.load("f.json")
+    return tmp_path
+
+
+PUBLISH_COLUMN = "privatise channel d.csv --column x --id who"
+DESIGN_FOR_RANGE = "design channel --range 0..10 --epsilon 2 --loss absolute"
+
+
+def run_successfully(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    """Run a command line that must succeed. Return its standard output."""
+    code, out, err = run(capsys, line)
+    assert code == 0, err
+    return out
+
+
+@pytest.mark.usefixtures("column_folder")
+def test_a_column_is_published_by_the_optimal_channel_of_a_range(capsys):
+    line = f"{PUBLISH_COLUMN} --out o.csv --range 0..10 --epsilon 2 --loss absolute --clip --json"
+    report = json.loads(run_successfully(capsys, line))
+    assert report["clipped_rows"] == 2
+    assert report["budget"]["epsilon"] == 2.0
+    assert report["claim"]["notion"] == "pure"
+    run_successfully(capsys, f"{DESIGN_FOR_RANGE} --save f.json")
+    outputs = {*wb.load("f.json").outputs.tolist()}
     with Path("o.csv").open(newline="") as file:
         rows = [*csv.DictReader(file)]
     assert [row["who"] for row in rows] == ["ann", "bob", "cyd", "dan"]
-    assert {float(row["x"]) for row in rows} <= {*mechanism.outputs.tolist()}
+    assert {float(row["x"]) for row in rows} <= outputs
     # The number of clipped rows depends on the data, so it is not published.
     assert "clipped_rows" not in json.loads(Path("o.csv.json").read_text())
-    code, out, _ = run(
-        capsys, "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv"
-    )
-    assert code == 0
-    assert "2 of 4 rows" in out
-    outside = "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows"
-    for more, words in (
-        ("--mechanism f.json", outside),
+
+
+@pytest.mark.usefixtures("column_folder")
+def test_a_column_is_published_by_a_saved_channel_of_a_range(capsys):
+    run_successfully(capsys, f"{DESIGN_FOR_RANGE} --save f.json")
+    line = "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv"
+    assert "2 of 4 rows" in run_successfully(capsys, line)
+
+
+@pytest.mark.usefixtures("column_folder")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--mechanism f.json",
+            "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows",
+        ),
         ("--range 0..10", "range and epsilon. Got no epsilon"),
         ("--mechanism f.json --epsilon 1", "epsilon must be left out with a mechanism"),
         ("--mechanism d.csv", "is not a finite number"),
         ("--range 0..10 --epsilon 1 --loss huber:1", "loss of a range must be"),
-    ):
-        code, _, err = run(capsys, f"{line.replace('o.csv', 'q.csv')} {more}")
-        assert code != 0
-        assert words in err
-        assert not Path("q.csv").exists()
-    run(capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json")
-    assert (
-        "clip must be left out with a channel between listed values"
-        in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
+    ],
+)
+def test_wrong_options_publish_no_column(capsys, options: str, message: str):
+    run_successfully(capsys, f"{DESIGN_FOR_RANGE} --save f.json")
+    code, _, err = run(capsys, f"{PUBLISH_COLUMN} --out q.csv {options}")
+    assert code != 0
+    assert message in err
+    assert not Path("q.csv").exists()
+
+
+@pytest.mark.usefixtures("column_folder")
+def test_clip_is_refused_with_a_channel_of_listed_answers(capsys):
+    run_successfully(
+        capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json"
     )
-    run(capsys, "design modulo --n 8 --max-shift 1 --epsilon 1 --save n.json")
-    assert (
-        "mechanism must be a channel of a range or of listed answers"
-        in run(capsys, f"{line} --mechanism n.json --overwrite")[2]
-    )
+    _, _, err = run(capsys, f"{PUBLISH_COLUMN} --out o.csv --mechanism c.json --clip")
+    assert "clip must be left out with a channel between listed values" in err
+
+
+@pytest.mark.usefixtures("column_folder")
+def test_noise_in_place_of_a_channel_is_refused(capsys):
+    run_successfully(capsys, "design modulo --n 8 --max-shift 1 --epsilon 1 --save n.json")
+    _, _, err = run(capsys, f"{PUBLISH_COLUMN} --out o.csv --mechanism n.json")
+    assert "mechanism must be a channel of a range or of listed answers" in err
 
 
 def test_decimals_beside_an_end_are_read_exactly(tmp_path: Path):
@@ -318,6 +380,11 @@ def test_decimals_beside_an_end_are_read_exactly(tmp_path: Path):
     # Every row has one output.
     rows = [Distribution([int(i == j) for j in range(5)]) for i in range(5)]
     assert [*np.floor(subject.mechanism.with_rows(rows).publish(values))] == [3, 0, 4, 1]
+
+
+def test_a_decimal_with_too_many_digits_is_refused(tmp_path: Path):
+    mechanism = make_mechanism([Fraction(i) for i in range(6)], 5, at_ends=False, pairs=None)
+    subject = column_mechanism_of_design(wb.Certificate(mechanism, "pure", 1))
     (tmp_path / "d.csv").write_text("x\n1e-6000\n")
     with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):
         ColumnRows.read(CsvColumn.read(tmp_path / "d.csv"), subject)

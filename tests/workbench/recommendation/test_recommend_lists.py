@@ -321,6 +321,7 @@ def test_clamped_noise_for_answers_from_3_to_12_is_the_design():
     row = get_clamped_noise(answers="3..12", max_shift=1, delta="0.01")
     design = wb.design(wb.IntegerNoise(1, clamp=(3, 12)), epsilon=1, delta="0.01")
     assert row["objective"] == design.objective
+    # The value of the current program, pinned.
     assert design.objective == pytest.approx(1.213654, abs=1e-6)
 
 
@@ -335,6 +336,7 @@ def test_clamped_noise_for_the_huber_loss_is_that_of_its_listed_values():
 @pytest.mark.parametrize("delta", [0, "1e-12"])
 def test_clamped_noise_for_a_skewed_prior_is_proven_optimal(delta):
     row = get_clamped_noise(answers="0..6", max_shift=1, prior=[5, 2, 1, 1, 1, 0, 0], delta=delta)
+    # The value of the current program, pinned.
     assert row["objective"] == pytest.approx(1.04304, abs=1e-5)
     assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
 
@@ -472,6 +474,7 @@ def test_an_interrupt_keeps_the_rows_that_were_reported():
     messages: list[str] = []
 
     def stop_after_three(done: int, total: int, message: str) -> None:
+        """Press Ctrl-C when three classes are reported."""
         messages.append(message)
         if done == 3:
             raise KeyboardInterrupt
@@ -538,6 +541,7 @@ def test_a_note_bounds_what_unlisted_outputs_can_save_for_a_user_defined_loss():
     """
 
     def loss(x, o):
+        """Return a loss with the slope 1 whose minima are not at x but at x ± 1/4."""
         return abs(abs(x - o) - 0.25)
 
     query = {"answers": "0..3", "max_shift": 1, "epsilon": 1, "prior": [3, 1, 1, 2], "loss": loss}
@@ -588,6 +592,7 @@ def test_a_user_defined_loss_is_evaluated_at_every_listed_output():
     query = {"answers": "0..3", "max_shift": 1, "epsilon": 1}
 
     def loss(o, x):
+        """Return the squared loss of the output o for the answer x."""
         return (x - o) ** 2
 
     on_answers = get_best_channel(**query, loss=loss)

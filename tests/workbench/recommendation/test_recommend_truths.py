@@ -52,6 +52,7 @@ def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(error: Except
     error.bound = 6.018
 
     def design_at(epsilon: Fraction) -> Design:
+        """Fail at every ε."""
         raise error
 
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
@@ -67,6 +68,7 @@ def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
     design = wb.design(question, loss="squared", epsilon=2)
 
     def design_at(epsilon: Fraction) -> Design:
+        """Return the design if ε is at least 2."""
         if epsilon < 2:
             raise OutOfTime
         return design
@@ -88,6 +90,7 @@ def test_a_stopped_bisection_reports_the_largest_epsilon_that_is_excluded(
     tried_epsilons: list[Fraction] = []
 
     def solve(query: Query) -> Value:
+        """Solve at the first ε, and be stopped at every later one."""
         tried_epsilons.append(query.claim.epsilon)
         if len(tried_epsilons) > 1:
             raise NotProven("stopped", bound=97.1)

@@ -88,20 +88,23 @@ def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, clust
 def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
     grid = {**GRID, "n": 8, "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:20"}
     wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=2)
-    killed: list[int] = []
+    killed_pids: list[int] = []
 
-    def progress(outcome: Any) -> None:
-        if outcome.solved and len(killed) < 2 and outcome.solved >= 40 * (len(killed) + 1):
-            pid = list(cluster.workers.values())[
-                len(killed)
-            ].pid  # The other worker may not have returned yet.
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
+    def kill_after_every_40_points(outcome: Any) -> None:
+        """Kill the first worker after 40 solved points, and the second after 80."""
+        if len(killed_pids) < 2 and outcome.solved >= 40 * (len(killed_pids) + 1):
+            # Another worker is killed, because the first one may not have been replaced yet.
+            worker = list(cluster.workers.values())[len(killed_pids)]
+            os.kill(worker.pid, signal.SIGKILL)
+            killed_pids.append(worker.pid)
 
     outcome = wb.sweep(
-        {"grid": grid}, tmp_path / "b.sqlite", cluster=cluster.scheduler_address, progress=progress
+        {"grid": grid},
+        tmp_path / "b.sqlite",
+        cluster=cluster.scheduler_address,
+        progress=kill_after_every_40_points,
     )
-    assert len(killed) == 2
+    assert len(killed_pids) == 2
     assert (outcome.points, outcome.solved, outcome.given_up) == (240, 240, 0)
     assert read_rows(tmp_path / "alone.sqlite") == read_rows(tmp_path / "b.sqlite")
 
@@ -111,6 +114,7 @@ class _Deadly:
 
     @property
     def backend(self) -> None:
+        """Kill the process that asks for the backend of the task."""
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -121,13 +125,15 @@ def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done(
         Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions)
         for c in read_spec({"grid": GRID}).chunks
     ]
-    deadly = len(tasks)
+    deadly_index = len(tasks)
+    # Workers cannot import this module, so its class must be pickled with its code.
     monkeypatch.setattr(
         sys.modules["cloudpickle.cloudpickle"], "_PICKLE_BY_VALUE_MODULES", {__name__}
     )
-    found = dict(run_on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
-    assert {at for at, answers in found.items() if answers is None} == {deadly}
-    assert set(found) == set(range(deadly + 1))
+    answers_by_index = dict(run_on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
+    given_up = {index for index, answers in answers_by_index.items() if answers is None}
+    assert given_up == {deadly_index}
+    assert set(answers_by_index) == set(range(deadly_index + 1))
 
 
 def test_the_command_line_runs_on_a_cluster(
@@ -151,13 +157,16 @@ def test_the_command_line_runs_on_a_cluster(
     assert json.loads(capsys.readouterr().out)["solved"] == 2
 
 
-def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_cluster_that_cannot_be_reached_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(sweep_workers, "CONNECT_SECONDS", 2.0)
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
         with pytest.raises(WorkbenchError, match="cannot be reached"):
             wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
         # A client that is finalized while another one starts would make both wait forever.
-        assert not [thing for thing in gc.get_objects() if type(thing) is distributed.Client]
+        clients = [item for item in gc.get_objects() if type(item) is distributed.Client]
+        assert not clients
     assert read_rows(tmp_path / "a.sqlite") == []
 
 
@@ -179,7 +188,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
-    command = [
+    scheduler_command = [
         sys.executable,
         "-m",
         "distributed.cli.dask_scheduler",
@@ -188,7 +197,7 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "--port",
         str(port),
     ]
-    worker = [
+    worker_command = [
         sys.executable,
         "-m",
         "distributed.cli.dask_worker",
@@ -197,14 +206,18 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "1",
         "--no-nanny",
     ]
-    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    running = [subprocess.Popen([*part, "--no-dashboard"], **quiet) for part in (command, worker)]
+    processes = [
+        subprocess.Popen(
+            [*command, "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for command in (scheduler_command, worker_command)
+    ]
     try:
         with distributed.Client(address, timeout=HANG, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=HANG)
-        yield address, running[0]
+        yield address, processes[0]
     finally:
-        for process in running:
+        for process in processes:
             process.kill()
             process.wait()
 

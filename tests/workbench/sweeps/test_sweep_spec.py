@@ -171,13 +171,15 @@ def test_a_grid_of_more_than_five_million_points_is_refused(tmp_path):
         read_spec(write_spec(tmp_path, text.replace('"0:0.1:3"', '"0:0.1:3000"')))
 
 
+def get_delta_and_epsilon(point):
+    """Return δ and ε of a point, as texts."""
+    return to_json_value(point["delta"]), to_json_value(point["epsilon"])
+
+
 def test_consecutive_points_of_a_grid_differ_in_one_axis(tmp_path):
+    """A chunk is a part of the grid that is solved by one session."""
     spec = read_spec(write_spec(tmp_path, NOISE))
-    assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
-    points = [
-        (to_json_value(p["delta"]), to_json_value(p["epsilon"])) for p in spec.chunks[0].points
-    ]
-    assert points == [
+    assert [get_delta_and_epsilon(point) for point in spec.chunks[0].points] == [
         ("0", "0.5"),
         ("0", "1"),
         ("0.05", "1"),
@@ -185,37 +187,41 @@ def test_consecutive_points_of_a_grid_differ_in_one_axis(tmp_path):
         ("0.1", "0.5"),
         ("0.1", "1"),
     ]
-    for chunk in spec.chunks:
+
+
+def test_every_point_of_a_grid_has_its_own_key(tmp_path):
+    spec = read_spec(write_spec(tmp_path, NOISE))
+    assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
+
+
+def test_a_request_is_canonical_json_with_the_values_of_its_point(tmp_path):
+    expected_entries = {"backend", "model", "options", "parameters", "schema", "versions"}
+    for chunk in read_spec(write_spec(tmp_path, NOISE)).chunks:
         for point, request, key in zip(chunk.points, chunk.requests, chunk.keys, strict=True):
             assert hash_texts(request) == key
             request_values = json.loads(request)
-            assert {name: request_values["parameters"][name] for name in point} == {
-                name: to_json_value(value) for name, value in point.items()
-            }
             assert request == json.dumps(request_values, sort_keys=True, separators=(",", ":"))
-            assert set(request_values) == {
-                "backend",
-                "model",
-                "options",
-                "parameters",
-                "schema",
-                "versions",
-            }
+            assert set(request_values) == expected_entries
+            for name, value in point.items():
+                assert request_values["parameters"][name] == to_json_value(value)
             assert request_values["versions"]["highspy"]
-    corners = {
-        (to_json_value(p["delta"]), to_json_value(p["epsilon"]))
-        for c in spec.chunks
-        for k, p in enumerate(c.points)
-        if k in c.recheck
+
+
+def test_the_corners_of_a_grid_are_solved_again_cold(tmp_path):
+    spec = read_spec(write_spec(tmp_path, NOISE))
+    rechecked_points = {
+        get_delta_and_epsilon(chunk.points[index])
+        for chunk in spec.chunks
+        for index in chunk.recheck
     }
-    assert {("0", "0.5"), ("0", "1"), ("0.1", "0.5"), ("0.1", "1")} <= corners
+    assert {("0", "0.5"), ("0", "1"), ("0.1", "0.5"), ("0.1", "1")} <= rechecked_points
 
 
 def test_about_one_percent_of_the_points_is_solved_again_cold(tmp_path):
     text = NOISE.replace('"0:0.1:3"', '"0:0.1:1000"') + 'check = "none"\nnotion = "dp"\n'
     spec = read_spec(write_spec(tmp_path, text))
-    checked = sum(len(chunk.recheck) for chunk in spec.chunks)
-    assert 0.005 * len(spec) < checked < 0.02 * len(spec)
+    recheck_count = sum(len(chunk.recheck) for chunk in spec.chunks)
+    assert 0.005 * len(spec) < recheck_count < 0.02 * len(spec)
 
 
 def test_equal_requests_have_one_key_in_every_spelling(tmp_path):
@@ -232,14 +238,21 @@ def test_equal_requests_have_one_key_in_every_spelling(tmp_path):
     assert len(keys) == 1
     all_spellings = "".join(f'[[grid]]\nmodel = "modulo"\n{s}' for s in spellings)
     assert len(read_spec(write_spec(tmp_path, all_spellings))) == 1
-    other = read_spec(
-        write_spec(
-            tmp_path, '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'
-        )
+
+
+def test_requests_with_different_options_have_different_keys(tmp_path):
+    text = '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\n'
+    (key,) = read_spec(write_spec(tmp_path, text)).keys
+    (key_with_seed,) = read_spec(write_spec(tmp_path, text + "seed = 1\n")).keys
+    assert key != key_with_seed
+
+
+def test_opposite_shifts_of_directed_noise_are_different_requests(tmp_path):
+    text = (
+        '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\n'
+        "epsilon = 0.1\n"
     )
-    assert set(other.keys) not in keys
-    directed_grid = '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
-    assert len(read_spec(write_spec(tmp_path, directed_grid))) == 2
+    assert len(read_spec(write_spec(tmp_path, text))) == 2
 
 
 def test_ranges_are_exact(tmp_path):
@@ -261,7 +274,14 @@ def test_a_mapping_and_a_file_give_the_same_keys(tmp_path):
         }
     }
     assert read_spec(table).keys == read_spec(write_spec(tmp_path, NOISE)).keys
+
+
+def test_a_wrong_value_in_a_mapping_is_refused():
+    grid = {"model": "modulo", "n": 0, "max_shift": 1, "epsilon": 1}
     with pytest.raises(InvalidRequest, match=r"^n must be an integer"):
-        read_spec({"grid": [{**table["grid"], "n": 0}]})
+        read_spec({"grid": [grid]})
+
+
+def test_a_mapping_without_a_grid_is_refused():
     with pytest.raises(InvalidRequest, match="at least one"):
         read_spec({"grid": 3})
