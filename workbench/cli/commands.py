@@ -34,7 +34,7 @@ _SHARED_TABLES = ("options", "metavars")
 _INTERRUPTED_CODE = 130
 _NAME = "workbench"
 # SciPy imports these modules of NumPy. This takes longer than the rest of the import, so they are
-# loaded on first use.
+# loaded when an attribute of them is first used.
 _LAZY_MODULES = tuple(
     f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")
 )
@@ -223,6 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     def show_on_one_line(
         message: Warning | str, category: type[Warning], *details: Any, **options: Any
     ) -> None:
+        """Print a warning about a plug-in on one line, and other warnings as before."""
         if issubclass(category, PluginWarning):
             _print_warning(message)
         else:
@@ -280,7 +281,7 @@ def _move_plugins_first(command_line: list[str]) -> list[str]:
     if "--" in command_line:
         end = command_line.index("--")
     plugins: list[str] = []
-    others: list[str] = []
+    other_arguments: list[str] = []
     position = 0
     while position < len(command_line):
         argument = command_line[position]
@@ -291,9 +292,9 @@ def _move_plugins_first(command_line: list[str]) -> list[str]:
         if position < end and argument.partition("=")[0] == "--plugin":
             plugins += arguments
         else:
-            others += arguments
+            other_arguments += arguments
         position += count
-    return [*plugins, *others]
+    return [*plugins, *other_arguments]
 
 
 def _make_failure(kind: str, message: str, code: int = 2, **entries: Any) -> tuple[int, Record]:
@@ -308,7 +309,8 @@ def _run_command(command_line: list[str]) -> tuple[int, Record | None]:
             result = app(_move_plugins_first(command_line), standalone_mode=False, prog_name=_NAME)
         if result == _INTERRUPTED_CODE:
             return _make_failure("Interrupted", "Interrupted.")
-        return (result if isinstance(result, int) else 0), None
+        code = result if isinstance(result, int) else 0
+        return code, None
     except NotProven as error:
         return _make_failure("NotProven", str(error), incumbent=error.incumbent, bound=error.bound)
     except WorkbenchError as error:
@@ -417,7 +419,9 @@ def _suggest_option(error: Any) -> str:
 
 def _command_path(context: Any) -> str:
     """Return a command as it is called, without the name of the program."""
-    return str(context.command_path).partition(" ")[2] or str(context.command_path)
+    whole_path = str(context.command_path)
+    _, _, path = whole_path.partition(" ")
+    return path or whole_path
 
 
 def _list_commands_with(option: str, context: Any) -> list[str]:

@@ -20,7 +20,7 @@ from workbench.errors import CorruptFile, must
 # and the byte order mark are in no text. A file that contains one of them is refused.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
 _QUOTED = re.compile('"[^"]*"')
-# Group 1 is the text of a quoted cell, group 2 another cell, and group 3 a comma or the end.
+# The groups are the text of a quoted cell, the text of another cell, and a comma or the end.
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
 SEPARATOR_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _SHOWN_CHARACTERS = 40  # A message shows at most this many characters of a cell.

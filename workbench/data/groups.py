@@ -27,7 +27,7 @@ from workbench.errors import InvalidRequest, must
 MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
 MAX_FACTORS = 32  # More sizes are refused: older NumPy versions allow at most 32 axes.
 MAX_SHIFTS = 1_000_000  # More shifts are refused.
-_NORM_TEXT = re.compile(r"\s*(\d+)\s*(l1|linf)\s*", re.IGNORECASE)
+_NORM_TEXT = re.compile(r"\s*(?P<radius>\d+)\s*(?P<norm>l1|linf)\s*", re.IGNORECASE)
 _SIZES_CONSTRAINT = "a list of integers >= 1"
 _SHIFTS_CONSTRAINT = "a list of shifts"
 
@@ -113,12 +113,12 @@ def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int
     [(0, 1), (1, 0)]
     """
     match = _NORM_TEXT.fullmatch(text) if isinstance(text, str) else None
-    radius = 0 if match is None else int(match[1])
+    radius = 0 if match is None else int(match["radius"])
     if match is None or radius < 1:
         rule = 'a whole radius >= 1 and a norm for a vector query, "1 L1" or "1 Linf"'
         must("max_shift", rule, repr(text))
     distances = np.zeros(sizes, dtype=np.int32)
-    combine = np.add if match[2].lower() == "l1" else np.maximum
+    combine = np.add if match["norm"].lower() == "l1" else np.maximum
     for axis, size in enumerate(sizes):
         parts = np.arange(size, dtype=np.int32)
         shape = [1] * len(sizes)

@@ -22,7 +22,9 @@ from workbench.exact.numbers import Real, read_number, round_up
 
 MAX_GRID_NUMBERS = 10_000  # A larger grid is refused.
 _MAX_COUNT_DIGITS = 9  # A count of this many digits or more is too large, and is not parsed.
-_EQUAL_STEPS = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
+_EQUAL_STEPS = re.compile(
+    r"\s*(?P<first>[^:\s]+)\s*:\s*(?P<last>[^:\s]+)\s*:\s*(?P<count>[0-9]+)\s*(?P<log>:\s*log\s*)?"
+)
 
 Grid: TypeAlias = "str | Real | Sequence[Any]"
 
@@ -138,14 +140,16 @@ def _read_equal_steps(text: str, name: str, max_count: int) -> list[Fraction]:
     match = _EQUAL_STEPS.fullmatch(text)
     if match is None:
         must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
-    low = read_number(match[1], name)
-    high = read_number(match[2], name)
-    count = int(match[3]) if len(match[3]) < _MAX_COUNT_DIGITS else max_count + 1
+    low = read_number(match["first"], name)
+    high = read_number(match["last"], name)
+    # A count of too many digits is not converted. It is refused below.
+    has_few_digits = len(match["count"]) < _MAX_COUNT_DIGITS
+    count = int(match["count"]) if has_few_digits else max_count + 1
     if count == 1 and low == high:
         return [low]
     if not 2 <= count <= max_count:
         must(name, f"FIRST:LAST:COUNT with COUNT in 2..{max_count}", repr(text))
-    if match[4] is None:
+    if match["log"] is None:
         step = (high - low) / (count - 1)
         return [low + step * k for k in range(count)]
     if low <= 0 or high <= 0:

@@ -31,7 +31,9 @@ from workbench.io.files import format_fraction
 OTHER = "other"  # Values that are not listed are counted in this cell, if it is listed.
 UNLISTED = -1  # Position of a value that belongs to no cell.
 MAX_CELLS = 100_000  # More values or bins are refused.
-_CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|==|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_CONDITION = re.compile(
+    r"\s*(?P<column>[^=<>!]+?)\s*(?P<relation>!=|<=|>=|==|=|<|>)\s*(?P<value>.*?)\s*", re.DOTALL
+)
 _CONDITION_RULE = "COLUMN=VALUE, or with !=, <, <=, > or >=, such as smoker=yes"
 _QUOTED_TEXT = re.compile(r'"((?:[^"]|"")*)"')
 # A value that looks like a second condition, a list, another quote, or a range of numbers.
@@ -104,15 +106,15 @@ def read_conditions(value: Any) -> tuple[Condition, ...]:
     conditions = []
     for text in texts:
         match = _CONDITION.fullmatch(text) if isinstance(text, str) else None
-        if match is None or not match[3]:
+        if match is None or not match["value"]:
             must("where", _CONDITION_RULE, repr(text))
-        relation = match[2].replace("==", "=")
-        value = match[3]
+        relation = match["relation"].replace("==", "=")
+        value = match["value"]
         if relation in _COMPARISONS:
             read_number(value, "value of where")
         else:
             value = _read_condition_text(value, text)
-        conditions.append(Condition(match[1], relation, value))
+        conditions.append(Condition(match["column"], relation, value))
     return tuple(conditions)
 
 

@@ -461,8 +461,8 @@ def _format_accents(text: str) -> str:
 
     def format_accent(match: re.Match[str]) -> str:
         """Return the formula of one letter with its accent."""
-        letter = _COMMANDS.get(match[1], match[1])
-        return f"$\\{_ACCENTS[match[2]]}{{{letter}}}$"
+        letter, accent = match.groups()
+        return f"$\\{_ACCENTS[accent]}{{{_COMMANDS.get(letter, letter)}}}$"
 
     return re.sub(f"(.)([{''.join(_ACCENTS)}])", format_accent, text)
 

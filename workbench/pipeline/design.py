@@ -317,7 +317,7 @@ class Design(Shown):
             if δ is minimised.
         oracle: Comparison of the objective with a closed form.
         solution: The solver's full answer. None if no solver was called.
-        words: Sentences that a reader must know, such as a missed budget or a limit reached.
+        words: Notes, sentences that a reader must know, such as a missed budget or a limit reached.
         privacy: The exact audit of `mechanism`. None if it was not audited.
         certificate: The certificate. None with certify=False.
         raw: The solver's mechanism before its repair. None if `mechanism` is that mechanism.

@@ -37,7 +37,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.data.intervals import format_range, read_range
 from workbench.data.number_tables import MAX_SUM_ERROR
@@ -73,7 +73,28 @@ _CELLS = "input in a cell"
 _ENDS = "input at an end"
 _PIECES = "input at a piece's end"
 _KINDS = (_INTEGERS, _REALS, _FINITE, _CELLS, _ENDS, _PIECES)
-_TAIL = re.compile(r"(below|above) (\S+), times (\S+) every (\d+)")
+_TAIL = re.compile(
+    r"(?P<side>below|above) (?P<end>\S+), times (?P<ratio>\S+) every (?P<period>\d+)"
+)
+_PAIR = re.compile(r"(?P<first>\d{1,9})(?P<order>[->])(?P<second>\d{1,9})")
+_HEXADECIMAL_RATIO = re.compile(
+    r"(?P<sign>-?)(?P<numerator>0x[0-9a-f]+)/(?P<denominator>0x[0-9a-f]+)"
+)
+_MAX_QUOTED_CHARACTERS = 40  # Errors show this much of a wrong cell.
+
+
+class _Tail(NamedTuple):
+    """A geometric tail of a law, as its row states it.
+
+    Attributes:
+        ratio: Ratio of the masses of two consecutive periods.
+        period: Number of integers of a period.
+        mass: Probability of the whole tail.
+    """
+
+    ratio: Fraction
+    period: int
+    mass: Fraction
 
 
 def build_law_table(mechanism: Any) -> Table | None:
@@ -167,7 +188,7 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
     elif kind == _ENDS:
         ends = places = tuple(map(read_cell_number, labels))
     else:
-        raise CorruptFile(f"The first head must name a law. Got {kind[:40]!r}.")
+        raise CorruptFile(f"The first head must name a law. Got {kind[:_MAX_QUOTED_CHARACTERS]!r}.")
     sensitivity = read_cell_number(option_values.get("sensitivity"))
     return RangeMechanism(
         rows=laws,
@@ -181,8 +202,11 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
 
 def _read_cells(labels: Sequence[str]) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
     """Read the ends and the centres of the cells "a to b", "b to c", ... Raises CorruptFile."""
-    cells = [[read_cell_number(end) for end in label.split(" to ")] for label in labels]
-    if any(len(cell) != 2 for cell in cells) or any(a[1] != b[0] for a, b in pairwise(cells)):
+    cells = [tuple(read_cell_number(end) for end in label.split(" to ")) for label in labels]
+    is_gapless = all(len(cell) == 2 for cell in cells) and all(
+        left_high == right_low for (_, left_high), (right_low, _) in pairwise(cells)
+    )
+    if not is_gapless:
         raise CorruptFile("The cells must follow each other: 'a to b', then 'b to c'.")
     ends = (cells[0][0], *(high for _, high in cells))
     return ends, tuple((low + high) / 2 for low, high in cells)
@@ -198,14 +222,15 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
         CorruptFile: The rows are no law.
     """
     masses: dict[int, Fraction] = {}
-    tails: dict[str, tuple[Fraction, int, Fraction]] = {}
+    tails: dict[str, _Tail] = {}
     for label, mass in rows:
-        tail = _TAIL.fullmatch(label)
-        if tail:
-            side = tail[1]
+        tail_match = _TAIL.fullmatch(label)
+        if tail_match:
+            side = tail_match["side"]
             if side in tails:
                 raise CorruptFile(f"The tail {side} must stand in one row. Got two.")
-            tails[side] = read_cell_number(tail[3]), int(tail[4]), _read_mass(mass)
+            ratio = read_cell_number(tail_match["ratio"])
+            tails[side] = _Tail(ratio, int(tail_match["period"]), _read_mass(mass))
             continue
         value = _read_integer_cell(label)
         if value in masses:
@@ -220,16 +245,16 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
             f"The noise values must span at most {_MAX_TABLE_CELLS}. Got {first}..{last}."
         )
     weights = [masses.get(value, ZERO) for value in range(first, last + 1)]
-    _check_mass_total(sum(weights, ZERO) + sum((tail[2] for tail in tails.values()), ZERO))
+    _check_mass_total(sum(weights, ZERO) + sum((tail.mass for tail in tails.values()), ZERO))
     if not tails:
         return IntegerLaw(first, weights)
-    if {*tails} != {"below", "above"} or len({tail[:2] for tail in tails.values()}) != 1:
+    forms = {(tail.ratio, tail.period) for tail in tails.values()}
+    if {*tails} != {"below", "above"} or len(forms) != 1:
         raise CorruptFile("Both tails must be given, with one ratio and one period.")
-    ratio, period, _ = tails["below"]
-    law = IntegerLaw(first, weights, period, ratio)
+    law = IntegerLaw(first, weights, tails["below"].period, tails["below"].ratio)
     for side, end_weight in zip(("below", "above"), law.end_sums, strict=True):
         tail_mass = law.ratio / (1 - law.ratio) * end_weight / law.total
-        if abs(tail_mass - tails[side][2]) > MAX_SUM_ERROR:
+        if abs(tail_mass - tails[side].mass) > MAX_SUM_ERROR:
             raise CorruptFile(
                 f"The tail {side} must have the probability that its ratio gives, "
                 f"{float(tail_mass):g}."
@@ -241,7 +266,14 @@ def read_integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
 
 
 def _write_tail_rows(law: IntegerLaw, total: Fraction, low: str, high: str) -> list[list[str]]:
-    """Write the two rows of geometric tails, or none for a law without tails."""
+    """Write the two rows of geometric tails, or none for a law without tails.
+
+    Args:
+        law: The law.
+        total: Sum of its weights, by which masses are divided.
+        low: Label of its first value.
+        high: Label of its last value.
+    """
     if not law.ratio:
         return []
     decay = f"times {format_fraction(law.ratio)} every {law.period}"
@@ -260,7 +292,8 @@ def _write_integer_table(mechanism: AdditiveIntegerNoise) -> Table | None:
         return None
     head = f"{_INTEGERS} | sensitivity {mechanism.question.sensitivity}"
     if clamp is not None:
-        head += f" | clamp {clamp[0]}..{clamp[1]}"
+        low, high = clamp
+        head += f" | clamp {low}..{high}"
     rows = []
     for value, weight in enumerate(law.weights, law.first):
         rows.append([str(value), _format_mass(weight / law.total)])
@@ -467,13 +500,13 @@ def _read_neighbours(text: str | None) -> tuple[tuple[int, int], ...] | None:
         return None
     pairs = set()
     for part in (text or "").split():
-        match = re.fullmatch(r"(\d{1,9})([->])(\d{1,9})", part)
+        match = _PAIR.fullmatch(part)
         if match is None:
             raise CorruptFile(f"Neighbouring rows must be given as 0-1 or 0>1. Got {part[:20]!r}.")
-        i = int(match[1])
-        j = int(match[3])
+        i = int(match["first"])
+        j = int(match["second"])
         pairs.add((i, j))
-        if match[2] != ">":
+        if match["order"] != ">":
             pairs.add((j, i))
     if not pairs:
         raise CorruptFile("The head must name the neighbouring rows.")
@@ -545,11 +578,11 @@ def read_cell_number(cell: str | None) -> Fraction:
 
 def _read_hexadecimal_ratio(cell: str) -> Fraction:
     """Read a ratio such as "0x1/0x3". Raises CorruptFile."""
-    match = re.fullmatch(r"(-?)(0x[0-9a-f]+)/(0x[0-9a-f]+)", cell)
-    if match is None or not int(match[3], 16):
-        raise CorruptFile(f"{cell[:40]!r} is not a finite number.")
-    value = Fraction(int(match[2], 16), int(match[3], 16))
-    if match[1]:
+    match = _HEXADECIMAL_RATIO.fullmatch(cell)
+    if match is None or not int(match["denominator"], 16):
+        raise CorruptFile(f"{cell[:_MAX_QUOTED_CHARACTERS]!r} is not a finite number.")
+    value = Fraction(int(match["numerator"], 16), int(match["denominator"], 16))
+    if match["sign"]:
         return -value
     return value
 
@@ -558,7 +591,7 @@ def _read_integer_cell(cell: str | None) -> int:
     """Read an integer of moderate size. Raises CorruptFile."""
     value = read_cell_number(cell)
     if value.denominator != 1 or abs(value) >= _MAX_INTEGER:
-        raise CorruptFile(f"{str(cell)[:40]!r} must be an integer.")
+        raise CorruptFile(f"{str(cell)[:_MAX_QUOTED_CHARACTERS]!r} must be an integer.")
     return int(value)
 
 
@@ -566,7 +599,8 @@ def _read_clamp(text: str) -> tuple[int, int]:
     """Read a clamp such as "0..50". Raises CorruptFile."""
     low, dots, high = text.partition("..")
     if not dots or high.startswith("."):
-        raise CorruptFile(f"clamp must be two integers, as 0..50. Got {text[:40]!r}.")
+        quoted = repr(text[:_MAX_QUOTED_CHARACTERS])
+        raise CorruptFile(f"clamp must be two integers, as 0..50. Got {quoted}.")
     return _read_integer_cell(low), _read_integer_cell(high)
 
 
