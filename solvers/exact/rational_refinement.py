@@ -164,7 +164,9 @@ class _Refinement:
     Attributes:
         P, S: exponents of the denominators, as in the module's docstring.
         c: (columns,) costs over 2^(S+P).
-        low, high: bounds of columns and rows, over 2^(S+P).
+        low: (flags, integers), each (columns + rows,): which columns and rows have a lower bound,
+            and the bounds over 2^(S+P).
+        high: the same of upper bounds.
         session: the live solver object. None until the first correction.
     """
 
@@ -217,14 +219,19 @@ class _Refinement:
                 low[k] = high[k] = round(Fraction(values[lower_codes[k]]) * (1 << P))
         return (has_low, low << self.S), (has_high, high << self.S)
 
+    @property
+    def row_count(self) -> int:
+        """Return the number of rows."""
+        has_low, _ = self.low
+        return int(has_low.size) - self.lp.columns
+
     @cached_property
     def matrix(self) -> sp.csc_array:
         """Return the matrix in doubles."""
         entries = self.entries
-        column_count = self.lp.columns
         is_large = np.abs(entries.floats) >= _MIN_COEFFICIENT
         positions = (entries.row[is_large], entries.column[is_large])
-        shape = (self.low[0].size - column_count, column_count)
+        shape = (self.row_count, self.lp.columns)
         return sp.csc_array((entries.floats[is_large], positions), shape=shape)
 
     def solve_basis(self, held_sides: tuple[Flags, Flags]) -> _BasisAnswer | None:
@@ -286,7 +293,7 @@ class _Refinement:
         entries = self.entries
         column_position = np.full(self.lp.columns, -1)
         column_position[basic_columns] = np.arange(basic_columns.size)
-        row_position = np.full(self.low[0].size - self.lp.columns, -1)
+        row_position = np.full(self.row_count, -1)
         row_position[tight_rows] = np.arange(tight_rows.size)
         is_inside = (column_position[entries.column] >= 0) & (row_position[entries.row] >= 0)
         i = row_position[entries.row[is_inside]]
@@ -342,7 +349,7 @@ class _Refinement:
     def _compute_activities(self, x: Integers) -> Integers:
         """Return x and then A x, over 2^(S+P)."""
         entries = self.entries
-        activities = to_object_array([0] * (self.low[0].size - x.size))
+        activities = to_object_array([0] * self.row_count)
         is_counted = (x != 0)[entries.column]
         products = entries.value[is_counted] * x[entries.column[is_counted]]
         np.add.at(activities, entries.row[is_counted], products)

@@ -200,6 +200,7 @@ class IntegerLaw:
 
     @cached_property
     def _weight_cache(self) -> dict[tuple[int, int, bool], Fraction]:
+        """Return the cache of `weight`, keyed by (explicit weight, periods, with_repeats)."""
         return {}
 
     def weights_between(self, low: int, high: int) -> list[Fraction | int]:

@@ -137,19 +137,19 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """
         m = len(self.bins)
         own_count = self.own
-        cuts = [(self.bins[i] + self.bins[i + own_count]) / 2 for i in range(m - own_count)]
-        edges = [self.ends[0], *cuts, self.ends[1]]
+        range_low, range_high = self.ends
+        cell_ends = [range_low, *self.cuts, range_high]
         total = m - own_count + own_count * self.odds
         total_sum = sum(self.bins, ZERO)
         own_sum = sum(self.bins[:own_count], ZERO)
         max_bias = ZERO
-        for i, (low, high) in enumerate(pairwise(edges)):
+        for i, (low, high) in enumerate(pairwise(cell_ends)):
             mean = (total_sum + (self.odds - 1) * own_sum) / total
             if low <= high:
                 max_bias = max(max_bias, abs(mean - low), abs(mean - high))
             if i < m - own_count:
                 own_sum += self.bins[i + own_count] - self.bins[i]
-        half_step = (self.ends[1] - self.ends[0]) / self.steps / 2
+        half_step = (range_high - range_low) / self.steps / 2
         return (1 - self.direct) * max_bias + self.direct * half_step
 
     # Members of `Mechanism`.
@@ -180,8 +180,11 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @cached_property
     def cells(self) -> list[tuple[int, Fraction, Fraction]]:
         """Return (i, start, end) of each cell: the answers x in [start, end) with i(x) = i."""
-        ends = (self.ends[0], *self.cuts, self.ends[1])
-        return [(i, a, b) for i, (a, b) in enumerate(pairwise(ends)) if a < b]
+        low, high = self.ends
+        cell_ends = (low, *self.cuts, high)
+        return [
+            (i, start, end) for i, (start, end) in enumerate(pairwise(cell_ends)) if start < end
+        ]
 
     @property
     def inputs(self) -> list[Fraction]:
@@ -224,7 +227,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         number = read_number(
             Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer"
         )
-        if not self.ends[0] <= number <= self.ends[1]:
+        low, high = self.ends
+        if not low <= number <= high:
             must("answer", self.column_inputs.constraint, x)
         own_weight, other_weight, step_weight = self._weights
         first = bisect_right(self.cuts, number)
@@ -253,7 +257,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
         Every output has positive probability.
         """
-        return np.unique(self.outputs, return_index=True)[1]
+        _, first_positions = np.unique(self.outputs, return_index=True)
+        return first_positions
 
     @cached_property
     def is_rounded(self) -> bool:
@@ -277,6 +282,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         )
 
         def describe(outcome: int) -> tuple[str, str]:
+            """Name the two probabilities of a merged outcome for a report."""
             return f"Pr[{_OUTCOMES[outcome]}|x]", f"Pr[{_OUTCOMES[outcome]}|x']"
 
         for i, p in enumerate(laws):
@@ -361,7 +367,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             (The mean loss, the largest loss, an answer that has the largest loss).
         """
         own_weight, other_weight, step_weight = self._weights
-        half_step = (self.ends[1] - self.ends[0]) / (2 * self.steps)
+        range_low, range_high = self.ends
+        half_step = (range_high - range_low) / (2 * self.steps)
         values = [*self.ends, *self.bins, half_step]
         # In units of 1/unit all numbers, and the ends of the parts of the prior, are integers.
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)

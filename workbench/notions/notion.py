@@ -60,7 +60,12 @@ _DELTA_DIGITS = (6, 9, 12, 17)
 
 @dataclass(frozen=True)
 class HockeyStick:
-    """Σ max(0, P - e^epsilon Q) <= delta. With delta = 0: P <= e^epsilon Q everywhere."""
+    """The requirement Σ max(0, P - e^ε Q) <= δ. With δ = 0 it is P <= e^ε Q everywhere.
+
+    Attributes:
+        epsilon: ε, exact.
+        delta: δ in [0, 1], exact.
+    """
 
     epsilon: Fraction
     delta: Fraction = ZERO
@@ -92,9 +97,13 @@ class SlopedHockeyStick(HockeyStick):
 
 @dataclass(frozen=True)
 class MassAboveRatio:
-    """The total mass P of the outcomes with P > e^epsilon Q is at most delta.
+    """The requirement that the outcomes with P > e^ε Q have a total mass P of at most δ.
 
-    With delta = 0: P <= e^epsilon Q everywhere.
+    With δ = 0 it is P <= e^ε Q everywhere.
+
+    Attributes:
+        epsilon: ε, exact.
+        delta: δ in [0, 1], exact.
     """
 
     epsilon: Fraction
@@ -104,7 +113,12 @@ class MassAboveRatio:
 
 @dataclass(frozen=True)
 class PowerCone:
-    """Σ P^alpha Q^(1-alpha) <= e^exponent, alpha > 1."""
+    """The requirement Σ P^α Q^(1-α) <= e^exponent.
+
+    Attributes:
+        alpha: The order α > 1, exact.
+        exponent: The exponent, exact: (α - 1) times the largest Rényi divergence.
+    """
 
     alpha: Fraction
     exponent: Fraction
@@ -113,7 +127,11 @@ class PowerCone:
 
 @dataclass(frozen=True)
 class RelativeEntropy:
-    """Σ P ln(P/Q) <= limit."""
+    """The requirement Σ P ln(P/Q) <= limit.
+
+    Attributes:
+        limit: The largest relative entropy, exact.
+    """
 
     limit: Fraction
     kind = "relative-entropy"

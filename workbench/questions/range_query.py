@@ -135,9 +135,11 @@ class RangeQuery(FiniteQuery):
 
         It is at most the number of steps from the first point to the last one.
         """
-        last_point = self.cells  # Points are the cells + 1 ends,
+        # The points are numbered from 0. They are the ends of the cells if the worst answer counts,
+        # and the middles of the cells otherwise.
+        last_point = self.cells
         if self.weights is not None:
-            last_point = self.cells - 1  # or the middles of the cells.
+            last_point = self.cells - 1
         if self.has_all_neighbours:
             return last_point
         return min(last_point, round_distance(self.sensitivity / self.width))

@@ -225,9 +225,17 @@ def run_on_processes(
     try:
         while waiting:
             capacity = tasks_per_process * jobs
-            yield from _run_in_pool(tasks, waiting, jobs, capacity, deaths, suspects, function)
+            yield from _run_in_pool(
+                tasks,
+                waiting=waiting,
+                jobs=jobs,
+                capacity=capacity,
+                deaths=deaths,
+                suspects=suspects,
+                function=function,
+            )
         for index in suspects:
-            died: list[int] = []
+            died_again: list[int] = []
             deaths[index] = MAX_DEATHS
             yield from _run_in_pool(
                 tasks,
@@ -235,10 +243,10 @@ def run_on_processes(
                 jobs=1,
                 capacity=1,
                 deaths=deaths,
-                suspects=died,
+                suspects=died_again,
                 function=function,
             )
-            if died:
+            if died_again:
                 yield index, None
     except BaseException:
         with _hide_errors_of_killed_pools():

@@ -167,6 +167,8 @@ def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
 
     def window(position: int) -> Any:
         """Return the 64 bits of the stream from `position` on, as a word."""
+        # `position >> 6` is the number of the word, and `position & 63` the bit in this word. The
+        # next word is shifted in two steps, because a shift by 64 is undefined.
         shift = np.uint64(position & 63)
         return stream_words[position >> 6] << shift | stream_words[
             (position >> 6) + 1
@@ -179,11 +181,13 @@ def _decode(stream_words: Words, total: int, m: Integers, delta: bool) -> Pair:
         zeros = 0
         while zeros < min(64, total - position) and not bits >> np.uint64(63 - zeros) & unit:
             zeros += 1
+        # n is at most 63, and the delta code sends n + 1, which has at most 7 bits.
         if zeros > (6 if delta else 63):
             return _TOO_LONG, j + 1
         n: Any = zeros
         position += zeros + 1
         if delta and position <= total:
+            # The first 2 zeros + 1 bits of the codeword are the gamma code of n + 1.
             n = np.int64(bits >> np.uint64(63 - 2 * zeros)) - 1
             position += zeros
             if n > 63:
@@ -210,8 +214,9 @@ def _fold(m: npt.ArrayLike) -> Words:
 
 def _log2(k: Words) -> Integers:
     """Compute ⌊log2 k⌋ of k >= 1 exactly. Shape of k."""
+    _, exponents = np.frexp(k.astype(np.float64))
     # The guess is one too large if rounding reached a power of 2.
-    guess = np.minimum(np.frexp(k.astype(np.float64))[1].astype(np.int64) - 1, 63)
+    guess = np.minimum(exponents.astype(np.int64) - 1, 63)
     return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
@@ -224,6 +229,7 @@ def _put_values(stream_words: Words, values: Words, ends: Integers) -> None:
     word_index = last >> 6
     shift = (63 - (last & 63)).astype(np.uint64)
     np.add.at(stream_words, word_index, np.left_shift(values, shift))
+    # The bits that do not fit into the word of the last bit belong to the word before it.
     spill = np.where(
         shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63))
     )
