@@ -22,6 +22,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+_MAX_READ_SIGNALS = 64  # The watcher reads at most this many signal numbers at a time.
+
 
 class _Watcher:
     """A thread that calls `stop` when Python's C handler writes the number of SIGINT to a pipe.
@@ -45,8 +47,9 @@ class _Watcher:
         threading.Thread(target=self._watch, name="solver-interrupt", daemon=True).start()
 
     def _watch(self) -> None:
+        """Call `stop` whenever the C-level handler writes the number of SIGINT. Never returns."""
         while True:
-            signal_numbers = self.reader.recv(64)
+            signal_numbers = self.reader.recv(_MAX_READ_SIGNALS)
             stop = self.stop
             if stop is not None and signal.SIGINT in signal_numbers:
                 with contextlib.suppress(Exception):

@@ -209,6 +209,7 @@ class Session(ABC):
 
     @cached_property
     def _version(self) -> str:
+        """Return the version of the solver's library, "" if it is unknown."""
         return self.owner.version() or ""
 
     # Methods that a backend implements.

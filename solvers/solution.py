@@ -292,6 +292,7 @@ def compute_residuals(data: Data, x: Vector) -> Residuals:
     """
 
     def find_violation(values: Vector, low: Vector, high: Vector) -> float:
+        """Return by how much the values leave [low, high] at most, 0 if they do not."""
         return float(np.maximum(low - values, values - high).max(initial=0.0))
 
     integer_values = x[data.integrality]
@@ -378,6 +379,7 @@ def is_unbounded_direction(data: Data, direction: Vector) -> bool:
     """
 
     def stays_inside(step: Vector, low: Vector, high: Vector) -> bool:
+        """Return whether a step from any point never leaves [low, high], up to the tolerance."""
         return bool(
             (step[np.isfinite(high)] <= _RAY_TOLERANCE).all()
             and (step[np.isfinite(low)] >= -_RAY_TOLERANCE).all()

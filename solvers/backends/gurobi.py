@@ -116,6 +116,7 @@ class _GurobiSession(Session):
             self._configure(trial)
 
     def _configure(self, model: Any) -> None:
+        """Set the options in force on a Gurobi model. Raises UnsupportedOption."""
         for key, value in self._settings.items():
             try:
                 model.setParam(key, value)
@@ -276,6 +277,7 @@ class _GurobiSession(Session):
         return None
 
     def _close(self) -> None:
+        """Dispose of the model, if there is one."""
         if self._model is not None:
             self._model.dispose()
             self._model = None

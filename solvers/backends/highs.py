@@ -108,6 +108,7 @@ class _HighsSession(Session):
 
     @cached_property
     def _version(self) -> str:
+        """Return the version of HiGHS."""
         return str(self._h.version())  # Reading it from the distribution is slower.
 
     def _build(self, data: Data) -> None:
@@ -298,6 +299,7 @@ class _HighsSession(Session):
         return 0
 
     def _close(self) -> None:
+        """Clear the Highs object."""
         self._h.clear()
 
 

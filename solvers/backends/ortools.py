@@ -300,6 +300,7 @@ class _MathOptSession(Session):
         return name
 
     def _close(self) -> None:
+        """Drop the native solver, which releases it."""
         self._solver = None
 
 

@@ -87,6 +87,7 @@ class _ScipSession(Session):
         return raw
 
     def _close(self) -> None:
+        """Drop the model, which releases it."""
         self._model = None
 
 

@@ -270,4 +270,5 @@ def require_refusal(error: type[Exception], pattern: str) -> Iterator[None]:
 
 
 def _format_value(value: object) -> str:
+    """Format a value for a message: a status by its name, other values by their repr."""
     return str(value) if isinstance(value, (Termination, PointStatus)) else repr(value)

@@ -70,6 +70,7 @@ def announce_solves(
         run = session._run
 
         def announced_run(*arguments: Any) -> Any:
+            """Announce the run and begin it."""
             print("ready", flush=True)
             return run(*arguments)
 

@@ -262,6 +262,7 @@ def _prove_file(file: Path) -> Report:
         guarantee = describe_mechanism_guarantee(proven)
 
     def list_parts() -> Iterator[Any]:
+        """Yield the lines of the report on a proven file."""
         yield Text(f"Proven from {name} alone, in exact arithmetic:", style="bold")
         yield from (f"  {sentence}" for sentence in sentences)
         if guarantee is not None:

@@ -34,6 +34,7 @@ class _Output(Console):
     """The console of results. It does not cut wide rows, so that no digits are lost."""
 
     def print(self, *objects: Any, **options: Any) -> None:
+        """Print without cutting rows, unless the options say so."""
         super().print(*objects, **{"crop": False, **options})
 
     def on_broken_pipe(self) -> None:

@@ -121,6 +121,7 @@ def _report_series(result: FormulaSeries, question_count: int, pattern: bool) ->
     conjectures = result.pattern() if pattern else []
 
     def list_parts() -> Iterator[Any]:
+        """Yield the parts of the report: the table, its notes and the conjectures."""
         yield _make_formula_table(result.to_frame(), {result.name: result.name, **_HEADS})
         yield make_note("Each line is proven for every epsilon in it, in exact arithmetic.")
         for conjecture in conjectures:

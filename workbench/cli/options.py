@@ -248,6 +248,7 @@ def make_command(
         parameters.append(inspect.Parameter("context", keyword, annotation=typer.Context))
 
     def run_command(**values: Any) -> None:
+        """Run the command and print its report."""
         json = values.get("json", False)
         if not handles_json:
             values.pop("json", None)

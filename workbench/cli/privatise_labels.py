@@ -262,6 +262,7 @@ def _list_lines(report: Record, method_name: str) -> Facts:
     training_loss = report.get("training_loss")
 
     def describe_shares(entries: Record) -> str:
+        """Describe how the budget is divided between the prior and the response."""
         return f"{entries['epsilon1']:.6g} (prior) + {entries['epsilon2']:.6g} (response)"
 
     text = f"of {method_name}, optimal for the private prior, {loss} loss"

@@ -123,6 +123,7 @@ def reproduce_papers(
     surprises = [row for row in result if row["surprising"]]
 
     def list_parts() -> Iterator[str]:
+        """Yield the parts of the report."""
         yield from result.sentences
         for row in surprises:
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
@@ -210,6 +211,7 @@ def export_programs(folder: Path, **options: Any) -> Report:
     from workbench.comparison.library import export_library
 
     def report(done: int, total: int, name: str) -> None:
+        """Print a line before every few programs."""
         if done % _PROGRAMS_PER_MESSAGE == 0:
             err.print(f"[{done + 1}/{total}] {name}")
 

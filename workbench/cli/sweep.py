@@ -69,6 +69,7 @@ def run_sweep(
     grid = read_spec(spec)
 
     def count_known_points() -> int:
+        """Count the points of the sweep that the ledger has already."""
         if not ledger.exists():
             return 0
         with Ledger(ledger, create=False) as book:

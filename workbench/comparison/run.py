@@ -90,6 +90,7 @@ def run_suite(
     runs = count()
 
     def rows() -> Iterator[Row]:
+        """Yield the rows of all instances and solvers as they are solved."""
         for instance in instances:
             program = instance.program_at_values()
             shared_columns = _describe_instance(instance, program)

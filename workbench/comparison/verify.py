@@ -106,6 +106,7 @@ def verify(
     runs = _list_runs(_read_families(family), names, small)
 
     def rows() -> Iterator[Row]:
+        """Yield the row of every request as it is verified."""
         for position, run in enumerate(runs, 1):
             yield _verify_request(run)
             progress(position, len(runs), run.solver)
@@ -171,6 +172,7 @@ def _verify_request(run: _Run) -> Row:
     }
 
     def solve() -> Any:
+        """Design the mechanism of the request."""
         request = run.family.make_request(run.question, **common_options, **run.options)
         return run.family.design_request(request)
 

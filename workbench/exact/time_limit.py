@@ -78,6 +78,7 @@ def limit_cpu_time(seconds: float) -> Iterator[None]:
         return
 
     def interrupt(*_: object) -> None:
+        """Raise OutOfTime in the main thread."""
         raise OutOfTime
 
     previous_handler = signal.signal(signal.SIGPROF, interrupt)

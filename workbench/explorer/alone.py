@@ -56,6 +56,7 @@ def compute_recommendation(
             must("query", "options of recommend", repr(name)[:_MAX_QUOTED_LENGTH])
 
     def report(done_count: int, total: int, _: str) -> None:
+        """Pass the progress on without its text."""
         report_progress(done_count, total)
 
     with forbid_file_access():
@@ -114,6 +115,7 @@ def compute_frontier_rows(request: PageRequest) -> list[View]:
         )
 
     def report(done_count: int, total: int, _: str) -> None:
+        """Pass the progress on without its text."""
         request.report_progress(done_count, total)
 
     return list(run_frontier_plan(plan, report).rows)

@@ -257,10 +257,11 @@ def _write_lead(query: Query, best: Row, rows: Sequence[Row], quantity: str) -> 
     if bound:
         sentence += f"; {bounded_kind} is below {round_loss(bound, _BOUND_DIGITS, is_bound=True)}"
     sentence += "."
-    simple = _find_simple_row(best, rows)
-    if simple is not None and best["objective"] > 0:
-        name = simple["name"].removesuffix(", clamped")
-        sentence += f" Simpler: {name}, {_describe_ratio(simple['objective'] / best['objective'])}."
+    simple_row = _find_simple_row(best, rows)
+    if simple_row is not None and best["objective"] > 0:
+        name = simple_row["name"].removesuffix(", clamped")
+        ratio = simple_row["objective"] / best["objective"]
+        sentence += f" Simpler: {name}, {_describe_ratio(ratio)}."
     return sentence
 
 

@@ -131,6 +131,7 @@ def apply_style_sheet(draw: _DrawFunction) -> _DrawFunction:
 
     @wraps(draw)
     def draw_styled(*args: Any, **options: Any) -> Any:
+        """Draw with the style of the workbench, while no other thread draws."""
         style = _load_style()
         import matplotlib as mpl
 

@@ -136,6 +136,7 @@ class Result(Sequence[Row]):
 
     @cached_property
     def _table(self) -> pd.DataFrame:
+        """Return the rows as a table, which is made once."""
         return make_table(self.rows, self.columns)
 
     def to_frame(self) -> pd.DataFrame:

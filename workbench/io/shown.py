@@ -33,6 +33,7 @@ class OneLine:
     """An object that a notebook shows by its text `str(self)`, which is one line."""
 
     def _repr_html_(self) -> str:
+        """Return the text of the object as HTML for a notebook."""
         return render_document(str(self), "")
 
 

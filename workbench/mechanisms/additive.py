@@ -228,6 +228,7 @@ class AdditiveNoise(ShownMechanism):
             index = question.shifted_positions(shift)
 
             def describe(k: int, index: Positions = index) -> tuple[str, str]:
+                """Name the two probabilities of noise value k for a report."""
                 return (
                     f"f({question.format_shift(question.element_at(k))})",
                     f"f({question.format_shift(question.element_at(int(index[k])))})",

@@ -203,10 +203,11 @@ class CutNoise:
         centre = width / 2
 
         def bound_loss(high: Fraction, low: Fraction) -> Fraction:
-            # This is an upper bound for u in [low, high], and exact if low = high = u.
+            """Bound (g(u) + g(R - u))/2 for u in [low, high]. It is exact if both ends are u."""
             return (self(high) + self(width - low)) / 2
 
         def slope(u: Fraction) -> Fraction:
+            """Return g'(u) - g'(R - u), twice the slope of the loss at the answer u."""
             return self._evaluate(u, 0) - self._evaluate(width - u, 0)
 
         if self._power == 1:

@@ -268,6 +268,7 @@ class JointNoise(ShownMechanism):
 
     @cached_property
     def _convolutions(self) -> LossConvolutions:
+        """Return the object that convolves privacy losses of the noise, made at its first use."""
         return LossConvolutions(self.noise)
 
     @cached_property

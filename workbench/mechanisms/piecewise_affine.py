@@ -287,7 +287,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """
         values = read_inputs(x, self._float_knots[0], self._float_knots[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
-        entries = read_floats_and_entries(x, "x")[1]
+        _, entries = read_floats_and_entries(x, "x")
         if entries.dtype.kind == "f":
             published_values = sampler.draw(values, self.outputs)
         else:

@@ -212,10 +212,11 @@ class AdditiveRealNoise(LineNoise):
                 cell_start = scale * (j - Fraction(1, 2))
                 multiple = _floor(start + cell_start, scale, random_word, source)
             values[k] = float(multiple * grid)
-        ends = self.question.clamp
-        if ends is None:
+        clamp = self.question.clamp
+        if clamp is None:
             return values
-        return np.clip(values, float(ends[0]), float(ends[1]))
+        low, high = map(float, clamp)
+        return np.clip(values, low, high)
 
     @property
     def column_inputs(self) -> ColumnInputs:

@@ -165,9 +165,11 @@ class Renyi(SmallestParameterNotion):
             return bool(measurement.is_same)
 
         def enclosure(bits: int) -> Interval:
+            """Return an interval around the logarithm of the moment."""
             return ball_ends(measurement.log_moment(order, bits))
 
         def work(bits: int) -> int:
+            """Return the work of an enclosure, in units of `reserve_work`."""
             # The work grows as the square of the precision, for each pair of masses.
             return len(measurement.masses) * (40 + bits * bits // 20_000)
 

@@ -319,6 +319,7 @@ class ZCDP(SmallestParameterNotion):
         )
 
         def requirement(log_order_minus_one: float) -> Requirement:
+            """Return the requirement of one order α, given ln(α - 1)."""
             return self._require_order(1 + Fraction(math.exp(log_order_minus_one)), rho)
 
         return math.log(2.0**-6), math.log(max_order_minus_one), requirement

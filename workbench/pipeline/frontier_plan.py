@@ -194,6 +194,7 @@ def make_design_task(
         columns = {"curve": "level", "mechanism": LEAST_EPSILON}
 
     def compute() -> list[Row]:
+        """Design the mechanism in a session of its own, and return its row."""
         with request.family.open_session(request) as session:
             return [make_design_row(session.design, extra_columns, **columns, **row)]
 
@@ -213,6 +214,7 @@ def make_baseline_task(
     """
 
     def compute() -> list[Row]:
+        """Return the row of the mechanism. If it does not apply, the row has the reason."""
         columns = {"curve": curve, "mechanism": name, **point}
         try:
             return [columns | answer()]

@@ -307,6 +307,7 @@ def _explain_epsilon(request: Any, solve_with: SolveWith, max_epsilon: int) -> s
         return _format_outcome("epsilon", outcome, f"No epsilon up to {max_epsilon} is feasible")
 
     def is_factor_feasible(factor: float) -> bool | None:
+        """Return whether all budgets times a factor are feasible. None: it is undecided."""
         return is_feasible({shift: e * Fraction(factor) for shift, e in epsilon.items()})
 
     max_factor = max_epsilon / float(max(epsilon.values()))

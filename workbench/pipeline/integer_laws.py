@@ -350,9 +350,11 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
         low = float(candidates[max(first - 1, 0)])
         high = float(candidates[first])
         _, log_variance = bisect(is_private, low, high, max_steps=_MAX_BISECTIONS)
+    # The exact law of `discrete_gaussian` has about 30 σ values.
     _check_audit_size(reach, 30 * math.exp(log_variance / 2))
 
     def list_laws() -> Iterator[tuple[IntegerLaw, float]]:
+        """Yield the law at every slack, with its variance."""
         for slack in _PARAMETER_SLACKS:
             variance = Fraction(math.exp(log_variance) * (1 + slack))
             radius, law = discrete_gaussian(variance)

@@ -189,18 +189,18 @@ def to_json_value(value: Any) -> Any:
 # or raises InvalidRequest.
 
 
-def choice_reader(*words: str, more_choices: Callable[[], Iterable[str]] = tuple) -> Reader:
+def choice_reader(*choices: str, more_choices: Callable[[], Iterable[str]] = tuple) -> Reader:
     """Return a reader that accepts one of some texts.
 
     Args:
-        words: Texts that are accepted.
+        choices: Texts that are accepted.
         more_choices: Function that returns further texts. It is called when a value is read.
     """
 
     def read(value: Any, name: str) -> str:
         """Return the text if it is a choice. Raises InvalidRequest."""
-        if not isinstance(value, str) or value not in chain(words, more_choices()):
-            InvalidRequest.check_choice((*words, *more_choices()), name, value)
+        if not isinstance(value, str) or value not in chain(choices, more_choices()):
+            InvalidRequest.check_choice((*choices, *more_choices()), name, value)
         return str(value)
 
     return read
@@ -276,7 +276,8 @@ def list_reader(read: Reader, separator: str = ",") -> Callable[[Any, str], tupl
         """Split a text, or take the items of a sequence, and read each. Raises InvalidRequest."""
         is_array = hasattr(value, "tolist") or hasattr(value, "to_numpy")
         if isinstance(value, str):
-            value = value.strip().removesuffix(separator).split(separator) if value.strip() else []
+            text = value.strip()
+            value = text.removesuffix(separator).split(separator) if text else []
         elif not isinstance(value, (list, tuple)) and is_array:
             value = read_list(value, name, column=True)
         if not isinstance(value, (list, tuple)) or not value:
@@ -287,18 +288,18 @@ def list_reader(read: Reader, separator: str = ",") -> Callable[[Any, str], tupl
 
 
 def read_probabilities(
-    value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
+    value: Any, name: str, constraint: str = "a list of probabilities, one for every answer"
 ) -> Rationals:
     """Read a list of probabilities.
 
     Args:
         value: A list, or a CSV file of probabilities, with or without a column of answers.
         name: Name of the option.
-        wanted: What an error message asks for.
+        constraint: What the value must be, for errors.
     """
     from workbench.data.points import list_labelled_cells
 
-    cells = list_labelled_cells(value, name, wanted)
+    cells = list_labelled_cells(value, name, constraint)
     return LabelledTuple.with_labels_of(cells, list_reader(read_probability)(cells, name))
 
 
@@ -550,10 +551,10 @@ def _read_native_options(value: Any, name: str) -> Mapping[str, Any]:
 SOLVER_OPTIONS: dict[str, Reader] = {
     "time_limit": lambda value, name: float(read_seconds(value, name)),
     "gap": lambda value, name: float(read_nonnegative(value, name)),
-    "node_limit": integer_reader(0, 10**9),
-    "iteration_limit": integer_reader(0, 10**9),
+    "node_limit": integer_reader(minimum=0, maximum=10**9),
+    "iteration_limit": integer_reader(minimum=0, maximum=10**9),
     "threads": integer_reader(minimum=1, maximum=1024),
-    "seed": integer_reader(0, 2**31 - 1),
+    "seed": integer_reader(minimum=0, maximum=2**31 - 1),
     "feasibility_tolerance": _read_tolerance,
     "dual_feasibility_tolerance": _read_tolerance,
     "integrality_tolerance": _read_tolerance,

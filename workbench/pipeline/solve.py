@@ -532,6 +532,7 @@ class _LeastValueSearch:
             nearby_values = self._list_nearby_values()
 
             def choose_nearby_value(low: Fraction, high: Fraction) -> Fraction:
+                """Return a nearby value inside the interval, or `high` to end the search."""
                 return next((value for value in nearby_values if low < value < high), high)
 
             low, high = bisect(self._is_sufficient, low, high, choose_point=choose_nearby_value)

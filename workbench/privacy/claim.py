@@ -189,8 +189,9 @@ class Claim:
         return ()
 
     def describe_budget(self, *, one_sided: bool = False) -> str:
-        """Describe the first parameter: "epsilon = 1", or "a separate epsilon for each pair of
-        neighbours".
+        """Describe the first parameter of the budget in words, such as "epsilon = 1".
+
+        If it differs between pairs, the text is "a separate epsilon for each pair of neighbours".
 
         Args:
             one_sided: Whether the sentence is about one-sided neighbours.

@@ -341,6 +341,7 @@ def _integrate_error(
 
 
 def _describe_uniform(low: Fraction, high: Fraction) -> str:
+    """Describe inputs that are uniform on an interval."""
     return f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
 
 

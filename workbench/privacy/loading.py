@@ -285,6 +285,7 @@ def _contents_of_table(table: NumberTable) -> FileContents:
 
 
 def _format_row(row: Sequence[Fraction]) -> list[str]:
+    """Format the cells of a row as texts."""
     return [str(value) for value in row]
 
 

@@ -514,6 +514,7 @@ class ReleaseLedger:
         return "\n".join(f"{label:<12}{text}" for label, text in self.facts())
 
     def _repr_html_(self) -> str:
+        """Return the terms and the budget as HTML for a notebook."""
         return render_document("ReleaseLedger", render_facts(self.facts()))
 
     def check_limit(self, earlier: Sequence[LedgerEntry], release: LedgerEntry) -> None:

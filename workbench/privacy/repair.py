@@ -115,7 +115,8 @@ def find_least_share(
 
 def floor_scaled_exp(epsilon: Fraction) -> int:
     """Return ⌊2^112 e^ε⌋, a lower bound of e^ε in units of 2^-112."""
-    return exp_bounds(epsilon, _EXP_BITS)[0]
+    lower, _ = exp_bounds(epsilon, _EXP_BITS)
+    return lower
 
 
 def find_violation_pattern(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
@@ -298,7 +299,7 @@ def bound_inverse_exponential(epsilon: Fraction, bits: int = _RATIO_BITS) -> Fra
         bits: Binary digits of the result, to which 2ε digits are added.
     """
     places = bits + int(2 * epsilon)
-    upper = exp_bounds(-epsilon, places)[1]
+    _, upper = exp_bounds(-epsilon, places)
     return Fraction(min(upper, (1 << places) - 1), 1 << places)
 
 

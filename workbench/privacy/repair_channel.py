@@ -44,9 +44,11 @@ class _HasRows(Protocol):
     """A mechanism given by rows, of which a copy with other rows can be made."""
 
     @property
-    def rows(self) -> Sequence[Distribution]: ...
+    def rows(self) -> Sequence[Distribution]:
+        """Return the laws of the rows."""
 
-    def with_rows(self, rows: Sequence[Distribution]) -> Any: ...
+    def with_rows(self, rows: Sequence[Distribution]) -> Any:
+        """Return a copy with other rows."""
 
 
 # A channel, or a law affine in real inputs, whose rows are its end laws.

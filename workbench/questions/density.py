@@ -243,6 +243,7 @@ def density_from_function(
         must("density", "symmetric, because is_symmetric is True", "one that is not")
 
     def float_shape(x: Vector) -> Vector:
+        """Return the density at x as floats, shape of x."""
         return np.asarray(shape(x), dtype=float)
 
     return Density(

@@ -71,6 +71,7 @@ class LedgerRows(Sequence[Row]):
 
     @cached_property
     def _rows(self) -> list[Row]:
+        """Return the rows of all points, read from the ledger at the first use."""
         with Ledger(self._ledger, create=False) as ledger:
             return flatten_ledger(ledger, set(self._keys), effort=True)
 

@@ -256,6 +256,7 @@ class DyadicLaplace(Shown):
 
     @cached_property
     def _tables(self) -> _Tables:
+        """Return the numbers of each level, which are computed once."""
         return _Tables(self)
 
     def choose_levels(self, random_words: Words) -> Positions:
@@ -267,6 +268,7 @@ class DyadicLaplace(Shown):
         return self._tables.level(random_words)
 
     def _level_and_dither(self, shared_words: Words) -> tuple[Positions, Vector]:
+        """Return the level and the dither u of each scalar, both of shape (n,)."""
         return self.choose_levels(shared_words[:, 0]), symmetric_uniform(shared_words[:, 1])
 
 

@@ -130,6 +130,7 @@ class DataLaw:
         middle = (high + low) / 2
 
         def scale_density(x: Vector) -> Vector:
+            """Return the density on [-1, 1], scaled from [low, high]."""
             try:
                 return np.asarray(
                     half_width * np.asarray(density(half_width * x + middle), dtype=float)
