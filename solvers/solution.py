@@ -324,28 +324,32 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
         The bound, or None if the multipliers prove nothing.
     """
     A = data.A
-    entry_counts = np.diff(A.indptr)  # Number of non-zeros of each column.
+    entry_counts = A.indptr[1:] - A.indptr[:-1]  # Number of non-zeros of each column.
     column_index = np.repeat(np.arange(data.c.size), entry_counts)
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
     has_side = np.isfinite(side)
-    row_dual = np.where(has_side, row_dual, 0.0)
-    side = np.where(has_side, side, 0.0)
+    if not has_side.all():
+        row_dual = np.where(has_side, row_dual, 0.0)
+        side = np.where(has_side, side, 0.0)
 
     products = A.data * row_dual[A.indices]
     reduced_cost = data.c - np.bincount(column_index, products, data.c.size)
     end = np.where(reduced_cost > 0, data.lower, data.upper)
     has_end = np.isfinite(end)
-    max_reduced_cost = tolerance * (1.0 + np.abs(data.c[~has_end]))
-    if (np.abs(reduced_cost[~has_end]) > max_reduced_cost).any():
-        return None
-    reduced_cost = np.where(has_end, reduced_cost, 0.0)
-    end = np.where(has_end, end, 0.0)
+    has_all_ends = has_end.all()
+    if not has_all_ends:
+        max_reduced_cost = tolerance * (1.0 + np.abs(data.c[~has_end]))
+        if (np.abs(reduced_cost[~has_end]) > max_reduced_cost).any():
+            return None
+        reduced_cost = np.where(has_end, reduced_cost, 0.0)
+        end = np.where(has_end, end, 0.0)
     terms = np.concatenate([row_dual * side, reduced_cost * end, [data.offset]])
 
     # The rounding error of a reduced cost is proportional to the sum of the sizes of its terms. Its
     # effect on the bound is that error times the largest |x_j|.
     term_size = np.abs(data.c) + np.bincount(column_index, np.abs(products), data.c.size)
-    term_size = np.where(has_end, term_size, 0.0)
+    if not has_all_ends:
+        term_size = np.where(has_end, term_size, 0.0)
     max_x = np.maximum(np.abs(data.lower), np.abs(data.upper))
     max_x = np.where(np.isfinite(max_x), max_x, np.abs(end))
     operation_count = int(entry_counts.max(initial=0)) + 2

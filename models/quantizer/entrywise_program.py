@@ -47,8 +47,11 @@ class EntrywiseProgram:
         self.c = np.zeros(columns)
         self.lower = np.zeros(columns)
         self.upper = np.ones(columns)
+        # The columns and the values of all rows are in these parts, one after the other. A row may
+        # have several parts.
         self._columns: list[Positions] = []
         self._values: list[Vector] = []
+        self._row_sizes: list[int] = []
         self._sides: list[tuple[float, float]] = []
 
     def add_row(
@@ -68,6 +71,7 @@ class EntrywiseProgram:
         """
         self._columns.append(np.asarray(columns, dtype=np.intp))
         self._values.append(np.asarray(values, dtype=float))
+        self._row_sizes.append(self._columns[-1].size)
         self._sides.append((low, high))
 
     def add_at_most(
@@ -85,9 +89,10 @@ class EntrywiseProgram:
         """
         lesser_columns, lesser_values = lesser
         greater_columns, greater_values = greater
-        columns = np.concatenate([lesser_columns, greater_columns])
-        values = np.concatenate([lesser_values, -factor * np.asarray(greater_values)])
-        self.add_row(columns, values)
+        self.add_row(lesser_columns, lesser_values)
+        self._columns.append(np.asarray(greater_columns, dtype=np.intp))
+        self._values.append(-factor * np.asarray(greater_values, dtype=float))
+        self._row_sizes[-1] += self._columns[-1].size
 
     def add_comparisons(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
         """Add rows Σ values x[columns] <= 0 and return this object.
@@ -109,7 +114,7 @@ class EntrywiseProgram:
             name: name of the program.
             scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
         """
-        sizes = np.array([columns.size for columns in self._columns])
+        sizes = np.array(self._row_sizes)
         all_columns = np.concatenate(self._columns)
         column_count = self.c.size
         pattern, places = _build_pattern(sizes.tobytes(), all_columns.tobytes(), column_count)

@@ -104,6 +104,16 @@ def _left_probabilities(
     return np.asarray((places[j:] - x) / (places[j:] - places[:j, None]))
 
 
+@lru_cache(maxsize=1024)
+def _right_probabilities(
+    bins: tuple[float, ...],
+    j: int,
+    x: float,
+) -> Vector:
+    """Compute 1 - s(l, r) for the right bins and the left bins 1..j, shape (m - j, j)."""
+    return np.asarray((1 - _left_probabilities(bins, j, x)).T)
+
+
 @dataclass(frozen=True)
 class TwoBinShape:
     """The columns, pieces and products of the two-bin mechanisms with given bins.
@@ -229,7 +239,7 @@ class TwoBinShape:
         s = self.left_probabilities(j, x)
         if right_x is None:
             right_x = x
-        right_shares = 1 - self.left_probabilities(j, right_x)
+        right_shares = _right_probabilities(self.bins, j, right_x)
         _, bounded_length = bounded_key
         q = np.ones(1)
         if bounded_length > 1:
@@ -237,17 +247,18 @@ class TwoBinShape:
         is_left_bounded = bounded_key == ("l", j)
         # If both vectors are the bounded one, the factor of the bin itself is replaced.
         are_both_bounded = self.symmetric and 2 * j == self.m
-        left_count = min(j, self.private_bin_count)
-        right_count = max(0, self.private_bin_count - j)
+        private_bin_count = self.private_bin_count
+        left_count = min(j, private_bin_count)
+        right_count = max(0, private_bin_count - j)
         left_entries: Iterable[Entries]
         right_entries: Iterable[Entries]
         if is_left_bounded:
-            left_entries = ((right, row) for row in (q[:, None] * s)[:left_count])
+            left_entries = [(right, row) for row in q[:left_count, None] * s[:left_count]]
         else:
             left_entries = zip(left[:left_count, None], s[:left_count] @ q[::-1, None], strict=True)
-        right_shares = right_shares.T[:right_count]
+        right_shares = right_shares[:right_count]
         if not is_left_bounded or are_both_bounded:
-            right_entries = ((left, row) for row in q[::-1, None][:right_count] * right_shares)
+            right_entries = [(left, row) for row in q[::-1, None][:right_count] * right_shares]
         else:
             right_entries = zip(right[:right_count, None], right_shares @ q[:, None], strict=True)
         return [*left_entries, *right_entries]
@@ -320,7 +331,7 @@ class TwoBinShape:
         largest = [self.replaced_probabilities(j, a, high_values, b) for j, a, b in self.pieces]
         smallest = [self.replaced_probabilities(j, b, low_values, a) for j, a, b in self.pieces]
         for i in range(1, self.private_bin_count + 1):
-            t = [self.size + i - 1], [1.0]
+            t = np.array([self.size + i - 1]), np.ones(1)
             for (j, a, b), z, w in zip(self.pieces, largest, smallest, strict=True):
                 end = a if i <= j else b
                 # For a bin in (-1, 1) the largest probability is the one at the bin itself.
