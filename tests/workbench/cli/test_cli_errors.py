@@ -1,4 +1,8 @@
-"""Errors of commands: one line in one form and exit code 2, also if stdout is closed or full."""
+"""Test errors of commands: one line in one form and exit code 2, also if stdout is closed or full.
+
+An error is "InvalidRequest: RULE. Got VALUE." or another class of `workbench.errors` with its
+message.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,8 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     """Run a command line. Return its exit code and its texts on stdout and stderr."""
     with pytest.raises(SystemExit) as stop:
         main(line.split())
-    said = capsys.readouterr()
-    return int(stop.value.code or 0), said.out, said.err
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_an_infeasible_design_exits_with_2(capsys: pytest.CaptureFixture[str]):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("where", ["/proc/none", "file/folder", "file"])
+@pytest.mark.parametrize("folder", ["/proc/none", "file/folder", "file"])
 @pytest.mark.parametrize(
     "line",
     [
@@ -123,11 +127,12 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_computation(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     line: str,
-    where: str,
+    folder: str,
 ):
+    """A file is no folder, and nothing can be written into /proc."""
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
-    code, out, err = run(line.format(where), capsys)
+    code, out, err = run(line.format(folder), capsys)
     assert (code, out) == (2, "")
     assert "must be a folder that can be written. Got " in err
     assert err.count("\n") == 1
@@ -147,6 +152,7 @@ def run_in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+# A command that succeeds, and the error on a full device.
 GOOD = "design laplace --epsilon 1 --bits 5"
 FULL = "WorkbenchError: The output cannot be written: No space left on device.\n"
 
@@ -246,6 +252,7 @@ def test_a_wrong_type_is_refused_with_the_name_of_the_argument(call: Any, messag
     assert str(raised.value).startswith(message)
 
 
+# Commands without a budget.
 NOISE = "design modulo --n 4 --max-shift 1"
 INTEGERS = "design noise --on integers --sensitivity 1 --loss squared"
 CHANNEL = "design channel --answers 0..4 --max-shift 1"
@@ -278,38 +285,40 @@ def test_a_budget_outside_the_range_of_floats_is_refused(
         assert all(name in err for name in ("dp", "pure", "curve", "renyi", "zcdp", "gdp"))
 
 
+FRONTIER = "frontier modulo --n 2 --max-shift 1 --no-baselines"
+PRIVATISE = "privatise labels FOLDER/d.csv --column age --out FOLDER/o.csv"
+# Commands with a number at NUMBER, or in a cell of a file of FOLDER.
+COMMANDS_WITH_A_NUMBER = [
+    "audit FOLDER/m.csv --epsilon NUMBER",
+    "design quantizer --levels 4 --epsilon 1 --reach NUMBER",
+    "design quantizer --levels 2 --epsilon NUMBER",
+    f"{FRONTIER} --max-loss NUMBER",
+    f"{FRONTIER} --epsilon 1 --level NUMBER",
+    f"{FRONTIER} --epsilon 1 --delta NUMBER",
+    "frontier laplace --bits NUMBER --epsilon 1",
+    "frontier laplace --bits 5 --epsilon NUMBER",
+    "frontier labels --labels 0..3 --epsilon NUMBER",
+    "frontier quantizer --levels 2 --epsilon 1 --no-baselines --loss NUMBER",
+    f"{PRIVATISE} --epsilon NUMBER",
+    f"{PRIVATISE} --epsilon 1 --split NUMBER",
+    "design channel --answers 0..2 --max-shift 1 --epsilon 1 --prior FOLDER/prior.csv",
+    "frontier channel --answers 0..1 --max-shift 1 --epsilon 1 --baseline FOLDER/own.csv",
+]
+
+
 @pytest.mark.parametrize("number", ["1e400", "1e-400", "1e-5000", "1e-300"])
 def test_numbers_outside_the_range_of_doubles_are_refused_in_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str
 ):
     """Numbers are in options and in cells. 1e-300 is a double, so it may also be accepted."""
-    for name, text in (
-        ("m.csv", "0.9,0.1\n0.5,0.5"),
-        ("d.csv", "age\n1\n2\n1"),
-        ("prior.csv", f"0,{number}\n1,1\n2,3"),
-        ("own.csv", f"x,0,1\n0,0.5,{number}\n1,0.5,0.5"),
-    ):
-        (tmp_path / name).write_text(text)
+    (tmp_path / "m.csv").write_text("0.9,0.1\n0.5,0.5")
+    (tmp_path / "d.csv").write_text("age\n1\n2\n1")
+    (tmp_path / "prior.csv").write_text(f"0,{number}\n1,1\n2,3")
+    (tmp_path / "own.csv").write_text(f"x,0,1\n0,0.5,{number}\n1,0.5,0.5")
     allowed_codes = (0, 2) if number == "1e-300" else (2,)
-    frontier = "frontier modulo --n 2 --max-shift 1 --no-baselines"
-    labels = "privatise labels {}/d.csv --column age"
-    for line in (
-        f"audit {{}}/m.csv --epsilon {number}",
-        f"design quantizer --levels 4 --epsilon 1 --reach {number}",
-        f"design quantizer --levels 2 --epsilon {number}",
-        f"{frontier} --max-loss {number}",
-        f"{frontier} --epsilon 1 --level {number}",
-        f"{frontier} --epsilon 1 --delta {number}",
-        f"frontier laplace --bits {number} --epsilon 1",
-        f"frontier laplace --bits 5 --epsilon {number}",
-        f"frontier labels --labels 0..3 --epsilon {number}",
-        f"frontier quantizer --levels 2 --epsilon 1 --no-baselines --loss {number}",
-        f"{labels} --epsilon {number} --out {{}}/o.csv",
-        f"{labels} --epsilon 1 --split {number} --out {{}}/o.csv",
-        "design channel --answers 0..2 --max-shift 1 --epsilon 1 --prior {}/prior.csv",
-        "frontier channel --answers 0..1 --max-shift 1 --epsilon 1 --baseline {}/own.csv",
-    ):
-        code, out, err = run(line.replace("{}", str(tmp_path)), capsys)
+    for command in COMMANDS_WITH_A_NUMBER:
+        line = command.replace("NUMBER", number).replace("FOLDER", str(tmp_path))
+        code, out, err = run(line, capsys)
         assert code in allowed_codes, (line, err)
         if code == 2:
             assert err.startswith("InvalidRequest: "), line
@@ -367,7 +376,7 @@ def test_an_unknown_option_names_the_commands_that_have_it(
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     assert stop.value.code == 2
-    said = capsys.readouterr().err
-    assert "No such option" in said
-    assert words in said
-    assert "of this command" not in said
+    err = capsys.readouterr().err
+    assert "No such option" in err
+    assert words in err
+    assert "of this command" not in err

@@ -1,9 +1,10 @@
-"""The order of commands, examples of groups, and completion."""
+"""Test help screens: the order of commands, examples, completion, and the width of tables."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -30,10 +31,10 @@ def run(*words: str, **environment: str) -> str:
 
 
 def test_help_lists_commands_in_the_order_of_work() -> None:
-    shown = run("--help")
+    help_screen = run("--help")
     order = ["explore", "design", "audit", "sample", "sweep", "reproduce", "doctor"]
-    places = [shown.index(f"│ {name} ") for name in order]
-    assert places == sorted(places)
+    positions = [help_screen.index(f"│ {name} ") for name in order]
+    assert positions == sorted(positions)
 
 
 def test_the_summary_of_a_command_is_one_line_of_its_docstring() -> None:
@@ -45,8 +46,8 @@ def test_the_summary_of_a_command_is_one_line_of_its_docstring() -> None:
 
 @pytest.mark.parametrize("group", ["design", "frontier", "laplace", "privatise"])
 def test_the_help_of_a_group_has_examples(group: str) -> None:
-    shown = " ".join(run(group, "--help").split())
-    assert f"Examples: workbench {group} " in shown
+    help_text = " ".join(run(group, "--help").split())
+    assert f"Examples: workbench {group} " in help_text
 
 
 @pytest.mark.parametrize(
@@ -54,36 +55,23 @@ def test_the_help_of_a_group_has_examples(group: str) -> None:
     [("workbench fro", "frontier"), ("workbench design modulo --max-s", "--max-shift")],
 )
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
-    count = str(len(words.split()) - 1)
-    assert run(_WORKBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count).split() == [
-        expected
-    ]
+    last_index = str(len(words.split()) - 1)
+    completions = run(_WORKBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=last_index)
+    assert completions.split() == [expected]
 
 
 def test_tables_in_a_file_have_the_width_COLUMNS_and_whole_numbers() -> None:
-    words = [
-        "design",
-        "channel",
-        "--answers",
-        "0..6",
-        "--max-shift",
-        "1",
-        "--epsilon",
-        "1",
-        "--loss",
-        "absolute",
-    ]
+    """No column is cut off: both widths show the same numbers."""
+    command = shlex.split("design channel --answers 0..6 --max-shift 1 --epsilon 1 --loss absolute")
+    wide = run(*command, COLUMNS="150")
+    narrow = run(*command, COLUMNS="24")
+    title = "Probability of every output"
     numbers = re.compile(r"0\.\d{3,}")
-    wide = run(*words, COLUMNS="150")
-    narrow = run(*words, COLUMNS="24")
-    table = "Probability of every output"
-    assert (
-        {*numbers.findall(wide[wide.index(table) :])}
-        == {*numbers.findall(narrow[narrow.index(table) :])}
-        != set()
-    )
-    assert max(map(len, wide.splitlines())) > 120
-    assert max(len(line) for line in narrow[: narrow.index(table)].splitlines()) <= 24
+    wide_numbers = set(numbers.findall(wide[wide.index(title) :]))
+    narrow_numbers = set(numbers.findall(narrow[narrow.index(title) :]))
+    assert wide_numbers == narrow_numbers != set()
+    assert max(len(line) for line in wide.splitlines()) > 120
+    assert max(len(line) for line in narrow[: narrow.index(title)].splitlines()) <= 24
 
 
 def test_help_into_a_closed_pipe_prints_no_error() -> None:

@@ -1,4 +1,4 @@
-"""A command whose output is its input or another output is refused before it computes anything."""
+"""Test that a command whose output is its input or another output is refused at its start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ QUANTIZER = "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1"
 ENCODE = "laplace encode --epsilon 1 --ell 2 --seed-file key"
 PRIVATISE = "privatise labels --column 1 --epsilon 9"
 
-# Command -> (name of the refused file, name of the other file, path of the other file) in the error.
+# Command -> (name of the refused file, name of the other file, path of the other file) in the
+# error.
 CASES = {
     f"{ENCODE} p.csv key": ("output", "key", "key"),
     f"{ENCODE} p.csv p.csv": ("output", "input", "p.csv"),
@@ -27,7 +28,8 @@ CASES = {
     "laplace decode --seed-file key s.bits ./s.bits": ("output", "description", "s.bits"),
     f"{PRIVATISE} o.csv.json --out o.csv": ("report beside the output", "input", "o.csv.json"),
     f"{PRIVATISE} p.csv --out sub/../p.csv": ("output", "input", "p.csv"),
-    f"{PRIVATISE} p.csv --labels o.csv.json --out o.csv": ("report beside the output", "labels", "o.csv.json"),
+    f"{PRIVATISE} p.csv --labels o.csv.json --out o.csv": ("report beside the output", "labels",
+    "o.csv.json"),
     "results export l.csv --ledger l.csv": ("export file", "ledger", "l.csv"),
     "results export x.csv --ledger x.csv.json": ("provenance beside the export", "ledger", "x.csv.json"),
     "results export l.csv-wal.csv --ledger l.csv --spec l.csv-wal.csv": (
@@ -73,30 +75,42 @@ def test_no_command_overwrites_its_input_or_another_output(folder: Path, capsys,
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(SystemExit) as stop:
         main(command.split())
-    said = capsys.readouterr()
-    words = CASES[command]
-    assert (stop.value.code, said.out) == (2, "")
-    assert said.err.startswith(
-        f"InvalidRequest: {words[0]} must be another file than the {words[1]} {words[2]}. Got "
-    )
-    assert said.err.count("\n") == 1
+    captured = capsys.readouterr()
+    refused_name, other_name, other_path = CASES[command]
+    assert (stop.value.code, captured.out) == (2, "")
+    rule = f"{refused_name} must be another file than the {other_name} {other_path}."
+    assert captured.err.startswith(f"InvalidRequest: {rule} Got ")
+    assert captured.err.count("\n") == 1
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_files_are_compared_as_the_system_does(folder: Path):
-    require_distinct_files(
-        {"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"}
-    )
-    require_distinct_files(
-        {"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"}
-    )  # two inputs may be one
-    require_distinct_files({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"})
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ({"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"}),
+        # Two inputs may be one file.
+        ({"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"}),
+        ({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"}),
+    ],
+)
+def test_distinct_files_and_devices_are_accepted(
+    folder: Path, inputs: dict[str, str | None], outputs: dict[str, str]
+):
+    require_distinct_files(inputs, outputs)
+
+
+@pytest.mark.parametrize(
+    ("output", "report"),
+    [
+        ("sub/q", "./sub/../sub/q"),
+        ("sub/q", "folder-link/q"),
+        ("no/q", "sub/../no/q"),
+    ],
+)
+def test_two_paths_of_one_file_are_refused(folder: Path, output: str, report: str):
+    """The file need not exist, and neither must its folder."""
+    Path("folder-link").symlink_to("sub")
     with pytest.raises(
-        wb.InvalidRequest, match="report must be another file than the output sub/q"
+        wb.InvalidRequest, match=f"report must be another file than the output {output}"
     ):
-        require_distinct_files({}, {"output": "sub/q", "report": "./sub/../sub/q"})
-    Path("other").symlink_to("sub")
-    with pytest.raises(wb.InvalidRequest, match="must be another file"):
-        require_distinct_files({}, {"output": "sub/q", "report": "other/q"})
-    with pytest.raises(wb.InvalidRequest, match="must be another file"):
-        require_distinct_files({}, {"output": "no/q", "report": "sub/../no/q"})
+        require_distinct_files({}, {"output": output, "report": report})

@@ -1,4 +1,7 @@
-"""The command `privatise channel` for names and scores: outputs, totals, budgets and errors."""
+"""Test the command `privatise channel` for names and scores: outputs, totals, budgets and errors.
+
+The totals of --totals are unbiased estimates of how often each name is in the private column.
+"""
 
 from __future__ import annotations
 
@@ -56,33 +59,51 @@ def privatise(capsys: Any, certificate: Path, options: str = "") -> tuple[int, s
     return int(stop.value.code or 0), " ".join(out.split()), " ".join(err.split())
 
 
-def test_names_are_published_with_totals(folder: Path, certificates: Path, capsys: Any) -> None:
-    options = "--totals t.csv --insecure-seed 7 --json"
-    code, out, _ = privatise(capsys, certificates / "names.json", options)
-    assert code == 0
-    published = Path("o.csv").read_text().split()[1:]
-    assert {*published} == {*NAMES}
-    report = json.loads(Path("o.csv.json").read_text())
+TOTALS_OPTIONS = "--totals t.csv --insecure-seed 7 --json"
+
+
+def read_totals() -> list[dict[str, str]]:
+    """Return the rows of t.csv: a name, its total and the standard error of the total."""
     with Path("t.csv").open(newline="") as file:
-        rows = [*csv.DictReader(file)]
-    assert [row["value"] for row in rows] == NAMES
-    # With p = e/(e + 2) and q = 1/(e + 2), the total of a name is (N - n q)/(p - q).
-    power = np.e
-    right, wrong = power / (power + 2), 1 / (power + 2)
-    for row, entry in zip(rows, report["totals"], strict=True):
-        count = published.count(row["value"])
-        expected = (count - len(published) * wrong) / (right - wrong)
+        return [*csv.DictReader(file)]
+
+
+def test_names_are_published_with_totals(folder: Path, certificates: Path, capsys: Any) -> None:
+    code, out, _ = privatise(capsys, certificates / "names.json", TOTALS_OPTIONS)
+    assert code == 0
+    assert {*Path("o.csv").read_text().split()[1:]} == {*NAMES}
+    assert [row["value"] for row in read_totals()] == NAMES
+    assert json.loads(out)["budget_between_any_two_values"]["epsilon"] == 1
+
+
+def test_totals_are_unbiased_estimates(folder: Path, certificates: Path, capsys: Any) -> None:
+    """With p = e/(e + 2) and q = 1/(e + 2), the total of a name is (N - n q)/(p - q).
+
+    N is the number of published values that are this name, and n the number of all values.
+    """
+    privatise(capsys, certificates / "names.json", TOTALS_OPTIONS)
+    published = Path("o.csv").read_text().split()[1:]
+    report = json.loads(Path("o.csv.json").read_text())
+    p, q = np.e / (np.e + 2), 1 / (np.e + 2)
+    for row, entry in zip(read_totals(), report["totals"], strict=True):
+        expected = (published.count(row["value"]) - len(published) * q) / (p - q)
         assert float(row["total"]) == pytest.approx(expected)
         assert entry["total"] == pytest.approx(expected)
-    # Four standard errors are exceeded with probability 6e-5. The seed is fixed.
-    for row, count in zip(rows, COUNTS, strict=True):
+
+
+def test_totals_are_within_four_standard_errors(
+    folder: Path, certificates: Path, capsys: Any
+) -> None:
+    """They are exceeded with probability 6e-5. The seed is fixed."""
+    privatise(capsys, certificates / "names.json", TOTALS_OPTIONS)
+    for row, count in zip(read_totals(), COUNTS, strict=True):
         assert abs(float(row["total"]) - count) < 4 * float(row["standard_error"])
-    assert json.loads(out)["budget_between_any_two_values"]["epsilon"] == 1
 
 
 def test_scores_are_read_as_numbers(folder: Path, certificates: Path, capsys: Any) -> None:
     write_table(["1", "2.0", " 5", "3", "4"] * 20)
-    assert privatise(capsys, certificates / "scores.json")[0] == 0
+    code, *_ = privatise(capsys, certificates / "scores.json")
+    assert code == 0
     published = Path("o.csv").read_text().split()[1:]
     assert {*published} <= {"1", "2", "3", "4", "5"}
     errors = json.loads(Path("o.csv.json").read_text())["expected_error"]
@@ -153,8 +174,10 @@ def test_inputs_that_differ_in_case_alone_are_refused(folder: Path, capsys: Any)
 
 
 def test_a_local_channel_needs_its_option(folder: Path, certificates: Path, capsys: Any) -> None:
-    assert privatise(capsys, certificates / "local.json")[0] == 2
-    assert privatise(capsys, certificates / "local.json", "--local-neighbours")[0] == 0
+    code, *_ = privatise(capsys, certificates / "local.json")
+    assert code == 2
+    code, *_ = privatise(capsys, certificates / "local.json", "--local-neighbours")
+    assert code == 0
 
 
 def test_laws_that_are_equal_have_no_totals(folder: Path, certificates: Path, capsys: Any) -> None:
@@ -162,7 +185,8 @@ def test_laws_that_are_equal_have_no_totals(folder: Path, certificates: Path, ca
     code, _, err = privatise(capsys, certificates / "constant.json", "--totals t.csv")
     assert code == 2
     assert "linearly dependent" in err
-    assert privatise(capsys, certificates / "constant.json")[0] == 0
+    code, *_ = privatise(capsys, certificates / "constant.json")
+    assert code == 0
     assert json.loads(Path("o.csv.json").read_text())["totals"] is None
 
 
@@ -178,7 +202,8 @@ def test_a_notion_without_epsilon_has_the_exact_epsilon_between_any_two_names(
     names = wb.FiniteQuery(NAMES, neighbours="all")
     design = wb.design(names, loss="error-rate", notion="zcdp", rho="0.5")
     design.save(folder / "zcdp.json")
-    assert privatise(capsys, folder / "zcdp.json")[0] == 0
+    code, *_ = privatise(capsys, folder / "zcdp.json")
+    assert code == 0
     report = json.loads(Path("o.csv.json").read_text())
     epsilon = report["budget_between_any_two_values"]["epsilon"]
     exact_epsilon = wb.audit(design.mechanism).pure_epsilon

@@ -1,4 +1,4 @@
-"""The command `privatise labels --outputs labels`: published values that are labels."""
+"""Test the command `privatise labels --outputs labels`, whose published values are labels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_every_published_score_is_a_label(folder: Path, capsys: Any, loss: str) 
 
 def test_the_loss_is_proven_and_beside_that_of_real_outputs(folder: Path, capsys: Any) -> None:
     """At ε = 1 the best real outputs of the squared loss are no integers."""
-    assert privatise(capsys, "--epsilon 1")[0] == 0
+    code, _ = privatise(capsys, "--epsilon 1")
+    assert code == 0
     report = read_report()
     loss = report["expected_loss"]
     assert loss == pytest.approx(report["lower_bound_with_these_outputs"], rel=1e-9)
@@ -55,7 +56,8 @@ def test_the_loss_is_proven_and_beside_that_of_real_outputs(folder: Path, capsys
 
 
 def test_every_bucket_has_its_own_loss(folder: Path, capsys: Any) -> None:
-    assert privatise(capsys, "--epsilon 2 --bucket shop")[0] == 0
+    code, _ = privatise(capsys, "--epsilon 2 --bucket shop")
+    assert code == 0
     buckets = read_report()["buckets"]
     losses = {name: entries["expected_loss"] for name, entries in buckets.items()}
     assert losses.keys() == {"a", "b"}
@@ -63,23 +65,25 @@ def test_every_bucket_has_its_own_loss(folder: Path, capsys: Any) -> None:
 
 
 def test_the_error_rate_has_no_loss_of_real_outputs(folder: Path, capsys: Any) -> None:
-    assert privatise(capsys, "--epsilon 1 --loss error-rate")[0] == 0
+    code, _ = privatise(capsys, "--epsilon 1 --loss error-rate")
+    assert code == 0
     assert read_report()["expected_loss_with_real_outputs"] is None
 
 
 def test_rr_with_prior_publishes_labels_already(folder: Path, capsys: Any) -> None:
-    assert privatise(capsys, "--epsilon 1 --method rr-with-prior")[0] == 0
+    code, _ = privatise(capsys, "--epsilon 1 --method rr-with-prior")
+    assert code == 0
     assert {*read_report()["outputs"]} <= {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "message"),
     [
         ("--method unbiased", "outputs must be real with method unbiased"),
         ("--training-loss squared", "training_loss must be left out with --outputs labels"),
     ],
 )
-def test_estimates_are_no_labels(folder: Path, capsys: Any, options: str, error: str) -> None:
-    code, text = privatise(capsys, f"--epsilon 1 {options}")
+def test_estimates_are_no_labels(folder: Path, capsys: Any, options: str, message: str) -> None:
+    code, err = privatise(capsys, f"--epsilon 1 {options}")
     assert code == 2
-    assert error in " ".join(text.split())
+    assert message in " ".join(err.split())

@@ -42,7 +42,7 @@ def test_without_a_family_the_first_one_shows_an_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "options", "words"),
+    ("family", "options", "message"),
     [
         ("modulo", {"n": -1}, "n must be an integer"),
         ("modulo", {"quality": 1}, "option must be one of n,"),
@@ -53,9 +53,9 @@ def test_without_a_family_the_first_one_shows_an_example() -> None:
     ],
 )
 def test_wrong_options_are_refused_in_one_sentence(
-    family: str | None, options: dict[str, Any], words: str
+    family: str | None, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(wb.InvalidRequest, match=words):
+    with pytest.raises(wb.InvalidRequest, match=message):
         wb.explore(family, **options)
 
 
@@ -100,23 +100,18 @@ def test_a_browser_draws_the_page_in_its_frame(browser: Chromium, tmp_path: Path
     page = wb.explore("modulo", **NOISE)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!doctype html><title>cell</title><body>{page._repr_html_()}", "utf-8")
-    before = len(browser.events)
-    shown = browser.open("about:blank", load=False)
-    shown.reach(notebook.as_uri())
-    inside = "document.querySelector('iframe')?.contentDocument"
-    shown.wait(f"{inside}?.querySelector('.value')")
-    objective = page.design().objective
-    assert float(shown.js(f"{inside}.querySelector('.value').textContent")) == pytest.approx(
-        objective, abs=1e-8
-    )
-    assert shown.js(f"{inside}.querySelectorAll('svg').length") > 1
-    errors = [
-        event for event in browser.events[before:] if event["method"] == "Runtime.exceptionThrown"
-    ]
-    assert not errors
-    assert not [
-        url for url in shown.requests if not url.startswith(("file:", "data:", "about:", "blob:"))
-    ]
+    earlier_event_count = len(browser.events)
+    browser_page = browser.open("about:blank", load=False)
+    browser_page.reach(notebook.as_uri())
+    frame = "document.querySelector('iframe')?.contentDocument"
+    browser_page.wait(f"{frame}?.querySelector('.value')")
+    shown_loss = float(browser_page.js(f"{frame}.querySelector('.value').textContent"))
+    assert shown_loss == pytest.approx(page.design().objective, abs=1e-8)
+    assert browser_page.js(f"{frame}.querySelectorAll('svg').length") > 1
+    new_events = browser.events[earlier_event_count:]
+    assert not [event for event in new_events if event["method"] == "Runtime.exceptionThrown"]
+    local_addresses = ("file:", "data:", "about:", "blob:")
+    assert not [url for url in browser_page.requests if not url.startswith(local_addresses)]
     browser.close_pages()
 
 
@@ -127,14 +122,14 @@ def test_a_kernel_sends_the_frame_as_the_result_of_the_cell() -> None:
     manager, client = start_new_kernel(startup_timeout=300)
     try:
         client.execute("import workbench as wb; wb.explore('modulo', n=4, max_shift=1, epsilon=1)")
-        shown = None
-        while shown is None:
+        result = None
+        while result is None:
             message = client.get_iopub_msg(timeout=300)
             assert message["msg_type"] != "error", message["content"]
             if message["msg_type"] == "execute_result":
-                shown = message["content"]["data"]
-        assert shown["text/html"].startswith("<iframe ")
-        assert shown["text/plain"].startswith("ExplorerPage(family='modulo'")
+                result = message["content"]["data"]
+        assert result["text/html"].startswith("<iframe ")
+        assert result["text/plain"].startswith("ExplorerPage(family='modulo'")
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -34,6 +34,7 @@ def run_javascript(expression: str) -> Any:
 
 @needs_node
 def test_texts_with_one_meaning_get_their_plain_form() -> None:
+    # (name of the field, text that a person types) -> text that the workbench reads.
     texts = {
         ("range", "0 to 50"): "0..50",
         ("answers", "0-50"): "0..50",
@@ -45,8 +46,8 @@ def test_texts_with_one_meaning_get_their_plain_form() -> None:
         ("delta", "5 %"): "5/100",
     }
     pairs = [[name, text] for name, text in texts]
-    read = run_javascript(f"{json.dumps(pairs)}.map((pair) => readPlainText(...pair))")
-    assert dict(zip(texts, read, strict=True)) == texts
+    plain_texts = run_javascript(f"{json.dumps(pairs)}.map((pair) => readPlainText(...pair))")
+    assert dict(zip(texts, plain_texts, strict=True)) == texts
 
 
 @needs_node
@@ -61,8 +62,8 @@ def test_other_texts_are_not_changed() -> None:
         ["loss", "10^-5"],
         ["answers", "0..50"],
     ]
-    read = run_javascript(f"{json.dumps(pairs)}.map((pair) => readPlainText(...pair))")
-    assert read == [text for _, text in pairs]
+    plain_texts = run_javascript(f"{json.dumps(pairs)}.map((pair) => readPlainText(...pair))")
+    assert plain_texts == [text for _, text in pairs]
 
 
 @needs_node

@@ -1,11 +1,16 @@
-"""Without an extra, a command names it before it starts, and keeps existing files."""
+"""Test that a command names a missing extra before it starts, and keeps existing files.
+
+An extra is a set of optional packages of pyproject.toml, such as "parquet".
+"""
 
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -23,10 +28,8 @@ def without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, None)
 
 
-def _artifact(full: bool) -> Artifact:
+def _make_artifact(full: bool) -> Artifact:
     """Return an artifact with a table of one number."""
-    import pandas as pd
-
     return Artifact(
         "first", "First", table=pd.DataFrame({"x": [1.0]}), draw=None, caption="a caption"
     )
@@ -44,7 +47,7 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> None:
         "modulo-noise",
         "A paper",
         "",
-        {"first": _artifact, "second": _fail},
+        {"first": _make_artifact, "second": _fail},
         required_extras={"second": "learning"},
     )
     for module in (reproduce, steps, gallery):
@@ -53,8 +56,6 @@ def paper(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_extra_is_known() -> None:
     text = (Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8")
-    import tomllib
-
     declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}
     assert declared == set(extras.EXTRAS)
     # `make install` installs all extras.

@@ -1,4 +1,4 @@
-"""Figures for one or two columns of a paper have the exact width and letters of 8 pt."""
+"""Test that figures for one or two columns of a paper have the exact width and letters of 8 pt."""
 
 from __future__ import annotations
 
@@ -50,39 +50,62 @@ def _run_command(line: str) -> Any:
     return stop.value.code or 0
 
 
-def test_folders_and_every_command_with_plots_accept_a_width(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = _make_result("frontier").save(tmp_path / "all", width="page")
+def test_a_folder_of_plots_accepts_a_width(tmp_path: Path) -> None:
+    files = _make_result("frontier").save(tmp_path, width="page")
     assert {round(_read_pdf_width(file), 2) for file in files if file.suffix == ".pdf"} == {7.0}
-    saved, plot = str(tmp_path / "d.json"), tmp_path / "p.pdf"
-    noise = "modulo --n 6 --max-shift 2 --epsilon"
-    for line in (
-        f"design {noise} 1 --save {saved}",
-        f"audit {saved}",
-        f"audit {saved} --risk",
-        f"formula {noise} 0.5..1",
-        f"frontier {noise} 1,2 --delta 0.01 --notion dp --out {tmp_path / 'out'}",
-        "recommend --answers 0..3 --max-shift 1 --epsilon 1",
-    ):
-        assert _run_command(f"{line} --plot {plot} --width page") == 0, line
-        assert _read_pdf_width(plot) == pytest.approx(7, abs=2e-3)
-        plot.unlink()
-    capsys.readouterr()
-    assert _run_command(f"audit {saved} --width page") == 2
-    assert "width must be given with a plot" in capsys.readouterr().err
-    assert _run_command(f"audit {saved} --plot {plot} --width wide") == 2
-    assert (
-        "width must be column, page, or between 2 and 40 inches. Got wide."
-        in capsys.readouterr().err
-    )
+
+
+NOISE = "modulo --n 6 --max-shift 2 --epsilon"
+
+
+@pytest.fixture
+def design_path(tmp_path: Path) -> Path:
+    """Save a design, and return the path of its certificate."""
+    path = tmp_path / "design.json"
+    assert _run_command(f"design {NOISE} 1 --save {path}") == 0
+    return path
 
 
 @pytest.mark.parametrize(
-    ("width", "words"), [(1, "between 2 and 40"), ("wide", "between 2 and 40")]
+    "command",
+    [
+        f"design {NOISE} 1",
+        "audit DESIGN",
+        "audit DESIGN --risk",
+        f"formula {NOISE} 0.5..1",
+        f"frontier {NOISE} 1,2 --delta 0.01 --notion dp --out FOLDER",
+        "recommend --answers 0..3 --max-shift 1 --epsilon 1",
+    ],
 )
-def test_a_width_outside_2_to_40_inches_is_refused(width: Any, words: str, tmp_path: Path) -> None:
-    with pytest.raises(wb.InvalidRequest, match=words):
+def test_every_command_with_plots_accepts_a_width(
+    command: str, design_path: Path, tmp_path: Path
+) -> None:
+    plot = tmp_path / "p.pdf"
+    line = command.replace("DESIGN", str(design_path)).replace("FOLDER", str(tmp_path / "out"))
+    assert _run_command(f"{line} --plot {plot} --width page") == 0
+    assert _read_pdf_width(plot) == pytest.approx(7, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--width page", "width must be given with a plot"),
+        (
+            "--plot p.pdf --width wide",
+            "width must be column, page, or between 2 and 40 inches. Got wide.",
+        ),
+    ],
+)
+def test_a_command_refuses_a_wrong_width(
+    options: str, message: str, design_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run_command(f"audit {design_path} {options}") == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [1, "wide"])
+def test_a_width_outside_2_to_40_inches_is_refused(width: Any, tmp_path: Path) -> None:
+    with pytest.raises(wb.InvalidRequest, match="between 2 and 40"):
         _make_result("design").plot(tmp_path / "x.png", width=width)
 
 

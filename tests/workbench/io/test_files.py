@@ -1,4 +1,4 @@
-"""Files are written completely or not at all. Links, devices and pipes are never replaced."""
+"""Test that files are written completely or not at all, and links, devices and pipes stay."""
 
 from __future__ import annotations
 

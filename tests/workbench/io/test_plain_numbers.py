@@ -1,4 +1,4 @@
-"""Masks, NaN, units and malformed texts are refused by every function that accepts numbers."""
+"""Test that every function that accepts numbers refuses masks, NaN, units and malformed texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHARED = SharedStream(bytes(32), bytes(16))
 
 
 class Lengths(np.ndarray):
-    """An array with a unit. NumPy would take its numbers and drop the unit."""
+    """A subclass of NumPy's arrays with a unit. NumPy would take its numbers and drop the unit."""
 
     unit = "m"
 

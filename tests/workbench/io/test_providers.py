@@ -1,4 +1,9 @@
-"""Objects of higher layers are found from any module, and loaded at their first use."""
+"""Test that objects of higher layers are found from any module, and loaded at their first use.
+
+The root package registers the *place* of each object, "module:attribute" or a module, by kind and
+name. A module of a lower layer loads the object by these two names, and does not import the higher
+layer.
+"""
 
 from __future__ import annotations
 

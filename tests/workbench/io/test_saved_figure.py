@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any
 
 import pytest
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -37,8 +38,6 @@ def save(figure: Figure, form: str) -> bytes:
 
 @pytest.mark.parametrize("form", PICTURE_FORMATS)
 def test_a_file_has_the_bytes_of_a_plain_figure(form: str) -> None:
-    from matplotlib import rc_context
-
     with rc_context({"svg.hashsalt": "fixed"}):
         expected = save(Figure(layout="constrained"), form)
         assert save(SavedFigure(layout="constrained"), form) == expected
@@ -48,10 +47,11 @@ def test_an_artist_is_drawn_once_for_a_file(monkeypatch: pytest.MonkeyPatch) -> 
     drawn_texts = []
     draw = Text.draw
 
-    def count(self: Text, *args: Any, **options: Any) -> None:
+    def record_and_draw(self: Text, *args: Any, **options: Any) -> None:
+        """Record the text, and draw it as usual."""
         drawn_texts.append(self.get_text())
         draw(self, *args, **options)
 
-    monkeypatch.setattr(Text, "draw", count)
+    monkeypatch.setattr(Text, "draw", record_and_draw)
     save(SavedFigure(layout="constrained"), "svg")
     assert drawn_texts.count("A title\nof two lines") == 1

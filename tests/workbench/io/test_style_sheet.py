@@ -1,4 +1,4 @@
-"""All figures have the sizes of the style sheet, independent of the user's Matplotlib settings."""
+"""Test that figures have the sizes of the style sheet, whatever the user has set in Matplotlib."""
 
 from __future__ import annotations
 
