@@ -150,6 +150,23 @@ class Publication:
 
         return Source(self.insecure_seed)
 
+    def check_ledger(self, cost: RowCost) -> None:
+        """Check that the release fits into its ledger if no person has more than one row.
+
+        This is done before the file is read. `publish` checks the true budget.
+
+        Args:
+            cost: Privacy budget of one row.
+
+        Raises:
+            InvalidRequest: Too little is left in the ledger.
+        """
+        from workbench.privacy.column_release import Account
+
+        if self.ledger_request is not None and not cost.is_local:
+            account = Account.from_row_cost(cost, None, has_ledger=True)
+            self.ledger_request.check_limit(account.make_entry("", self.target.name))
+
     def read(self, columns: Sequence[str], bucket: str | None = None) -> Columns:
         """Read the columns to publish, and the columns that the options name.
 
@@ -488,9 +505,10 @@ def _publish_through(
     run: Publication, kind: str, column: str, load: Callable[[], ColumnMechanism], clip: str | None
 ) -> Report:
     """Publish a column through the mechanism that `load` returns."""
-    from workbench.privacy.column_release import ColumnRows
+    from workbench.privacy.column_release import ColumnRows, read_clip_range
 
     subject = load()
+    run.check_ledger(subject.row_cost(read_clip_range(clip, subject.inputs)))
     columns = run.read([column])
     rows = ColumnRows.read(columns.private[0], subject, clip=clip)
     cost = subject.row_cost(rows.domain)

@@ -3,9 +3,8 @@
 Listed names or scores need a channel that was designed with --answers. Every cell must be one
 of the inputs of the channel. As in the values of `publish histogram`, blanks around a name, upper
 and lower case, and the Unicode form of a letter do not matter. Totals are estimated from the
-published column
-(`workbench.mechanisms.name_totals`), so they may be published and use no budget. Errors never show
-a cell, because cells are private.
+published column (`workbench.mechanisms.name_totals`), so they may be published and use no budget.
+Errors never show a cell, because cells are private.
 """
 
 from __future__ import annotations
@@ -126,9 +125,10 @@ def privatise_names(run: Publication, options: NameColumn, contents: FileContent
     if options.totals is not None and options.totals.is_file() and not run.overwrite:
         got = f"{options.totals.name}, which exists"
         must("totals", "a new file, or given with --overwrite", got)
+    cost = _make_row_cost(contents)
+    run.check_ledger(cost)
     columns = run.read([options.column])
     positions = _find_rows(channel, columns.private[0], options.column, header=run.header)
-    cost = _make_row_cost(contents)
     output_positions = Sampler(list(channel.rows), run.random_source).draw_from(positions)
     notes = []
     totals_table: list[Record] | None = None

@@ -70,6 +70,8 @@ def privatise_places(
     certificate, places, output_places = _read_place_channel(mechanism)
     projection = Projection.from_dict(certificate.record.get("projection"))
     names = _select_columns(plane_names, x, y, is_projected=projection is not None)
+    cost, norm = _make_row_cost(certificate, places)
+    run.check_ledger(cost)
     file_columns = run.read(names)
     if projection is None:
         refuse_degrees([column.name for column in file_columns.private], "columns")
@@ -85,7 +87,6 @@ def privatise_places(
             f"at most {max_distance:.6g} from a place, with the other column",
             "--clip moves them to the nearest place",
         )
-    cost, norm = _make_row_cost(certificate, places)
     channel: Any = certificate.mechanism
     notes = ["Every position was first moved to its nearest place."]
     unit = ""

@@ -471,6 +471,31 @@ class Account:
         """Return the budget of one person in words."""
         return self.cost.headline
 
+    def make_entry(self, column: str, output: str, value: bytes | None = None) -> LedgerEntry:
+        """Make the entry of the release in a ledger, without the digest of the true numbers.
+
+        Args:
+            column: Name of the published column.
+            output: Name of the output file.
+            value: The published columns as a CSV file. None if the ledger does not keep them.
+        """
+        cost = self.cost
+        # If the notion has no ε and its claim holds between any two values, there is no charge in ε
+        # and δ.
+        charge = None
+        if cost.neighbours or cost.is_local:
+            charge = cost.any_two
+        return LedgerEntry(
+            column=column[:_MAX_LEDGER_CHARACTERS],
+            digest="",
+            notion=cost.notion,
+            neighbours=cost.neighbours,
+            charge=charge,
+            output=output[:_MAX_LEDGER_CHARACTERS],
+            rho=cost.rho,
+            value=value,
+        )
+
     def book(
         self,
         request: LedgerRequest,
@@ -492,22 +517,7 @@ class Account:
             CorruptFile: The ledger is damaged.
             InvalidRequest: The ledger has other terms, or its limit would be exceeded.
         """
-        cost = self.cost
-        # If the notion has no ε and its claim holds between any two values, there is no charge in ε
-        # and δ.
-        charge = None
-        if cost.neighbours or cost.is_local:
-            charge = cost.any_two
-        release = LedgerEntry(
-            column=column[:_MAX_LEDGER_CHARACTERS],
-            digest="",
-            notion=cost.notion,
-            neighbours=cost.neighbours,
-            charge=charge,
-            output=output[:_MAX_LEDGER_CHARACTERS],
-            rho=cost.rho,
-            value=value,
-        )
+        release = self.make_entry(column, output, value)
         ledger = request.open(release)
         booked = ledger.book(replace(release, digest=ledger.digest(file_values)))
         last = booked[-1]

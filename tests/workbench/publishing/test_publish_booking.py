@@ -101,12 +101,12 @@ def test_other_commands_leave_no_ledger_of_a_refused_first_release(
 ) -> None:
     mechanism = tmp_path / "noise.json"
     wb.design(wb.IntegerNoise(1), epsilon=2).save(mechanism)
-    table = write_people(tmp_path)
     ledger = tmp_path / "people.ledger"
     options = f"--ledger {ledger} --total 1"
     for command in (
         f"sample {mechanism} --answer 3 --neighbours replace {options}",
-        f"privatise noise {table} --column age --mechanism {mechanism} --local-neighbours "
+        # The file is not opened.
+        f"privatise noise {tmp_path / 'no.csv'} --column age --mechanism {mechanism} "
         f"--clip 20..21 --out {tmp_path / 'out.csv'} {options}",
     ):
         with pytest.raises(SystemExit) as stop:
