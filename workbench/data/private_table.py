@@ -20,7 +20,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
@@ -34,13 +34,45 @@ import numpy as np
 from workbench.data.csv_column import MISSING_TEXTS
 from workbench.data.csv_rows import split_rows
 from workbench.data.tables import CSV_LIMIT, is_number
-from workbench.errors import CorruptFile, InvalidRequest, must
+from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError, must
 from workbench.exact.numbers import parse_rational
 from workbench.io.files import read_text
 
 # A decimal without zeros in front. Other texts of digits, such as 007, are names.
 _PLAIN_DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
 _MISSING_TYPES = ("NAType", "NaTType")  # Types of pandas.NA and pandas.NaT.
+# Names of 32-bit and 16-bit floats in NumPy, pandas, polars and pyarrow.
+_SHORT_FLOAT = re.compile(r"\b(?:float32|float16|halffloat)\b|^float(?:\[pyarrow\])?$", re.I)
+_TABLE_FORMS = (
+    "the path of a CSV file, a DataFrame, a Series, a pyarrow table, a structured array, a list of "
+    "cells, or a mapping from names to lists of cells"
+)
+# Methods that load the rows of a table which is not in memory.
+_LOADING_METHODS = ("collect", "compute", "to_table", "read_all", "fetchall")
+# Files with these endings are no text.
+_OTHER_FILES = frozenset(
+    (
+        ".gz",
+        ".zip",
+        ".bz2",
+        ".xz",
+        ".zst",
+        ".parquet",
+        ".feather",
+        ".arrow",
+        ".xlsx",
+        ".xls",
+        ".ods",
+        ".pkl",
+        ".pickle",
+        ".db",
+        ".sqlite",
+        ".h5",
+        ".dta",
+        ".sav",
+        ".rds",
+    )
+)
 
 
 class PrivateCellError(InvalidRequest):
@@ -251,7 +283,8 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
 
     Args:
         data: Path of a UTF-8 CSV file; or a DataFrame, a Series or a table of pyarrow; or a
-            mapping from names to lists of equal length; or a list, which is the only column.
+            structured array; or a mapping from names to lists of equal length; or a list, which is
+            the only column.
         header: Whether the first row of a file has the names of the columns. Default: yes, but a
             first row in which every cell may be a value is refused.
 
@@ -262,6 +295,39 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     if isinstance(data, (str, Path)):
         return _read_csv(data, header)
     title = f"the {type(data).__name__}"
+    _refuse_unloaded_table(data)
+    try:
+        names, columns = _list_columns(data)
+    except WorkbenchError:
+        raise
+    except Exception:
+        # The text of this error may show a cell.
+        must("data", _TABLE_FORMS, title)
+    heights = {len(column) for column in columns}
+    if len(heights) != 1:
+        must("data", "a table with at least one column, and columns of equal length", title)
+    titles = [str(name).strip() for name in names]
+    return PrivateTable(title, titles, columns, heights.pop(), has_known_names=True)
+
+
+def _refuse_unloaded_table(data: Any) -> None:
+    """Raise InvalidRequest for a table that is not in memory, such as a LazyFrame of polars.
+
+    An iterator is refused, too: it is empty when it is read for the second time, and the iterator
+    of a file begins with the names of the columns.
+    """
+    for method in _LOADING_METHODS:
+        # The attributes of a DataFrame are its columns, too, so its type is asked.
+        if hasattr(type(data), method):
+            rule = f"a table in memory. Load it first, such as with its method {method}()"
+            must("data", rule, f"a {type(data).__name__}")
+    if hasattr(type(data), "__next__"):
+        rule = "a table that can be read twice, such as list(...) or the path of a file"
+        must("data", rule, f"a {type(data).__name__}")
+
+
+def _list_columns(data: Any) -> tuple[list[Any], list[list[Any]]]:
+    """List the names and the cells of the columns of an object. Raises InvalidRequest."""
     if isinstance(data, Mapping):
         names = [*data]
         columns = [_list_cells(data[name], str(name)) for name in names]
@@ -274,19 +340,26 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
     elif hasattr(data, "columns"):
         names = [*data.columns]
         columns = [_list_cells(data[name], str(name)) for name in names]
+    elif isinstance(data, np.ndarray) and data.dtype.names is not None:
+        names = [*data.dtype.names]
+        columns = [_list_cells(data[name], name) for name in names]
     else:
+        if isinstance(data, (str, bytes, Set)) or not hasattr(data, "__iter__"):
+            must("data", _TABLE_FORMS, type(data).__name__)
         names = [getattr(data, "name", None) or ""]
         columns = [_list_cells(data, "1")]
-    heights = {len(column) for column in columns}
-    if len(heights) != 1:
-        must("data", "a table with at least one column, and columns of equal length", title)
-    titles = [str(name).strip() for name in names]
-    return PrivateTable(title, titles, columns, heights.pop(), has_known_names=True)
+        if any(isinstance(cell, (Mapping, list, tuple, np.ndarray)) for cell in columns[0]):
+            rule = f"{_TABLE_FORMS}. pandas.DataFrame(rows) makes a table from rows"
+            must("data", rule, f"a {type(data).__name__} of rows")
+    return names, columns
 
 
 def _list_cells(values: Any, name: str) -> list[Any]:
     """List the cells of a column of an object. Raises InvalidRequest."""
-    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+    is_text = isinstance(values, (str, bytes, Mapping))
+    # A set would hold equal cells of two persons once, and an iterator is read only once.
+    has_no_rows = isinstance(values, Set) or hasattr(values, "__next__")
+    if is_text or has_no_rows or not hasattr(values, "__iter__"):
         must(f"column {name}", "a list, an array or a Series", type(values).__name__)
     if getattr(values, "ndim", 1) != 1:
         must(f"column {name}", "one-dimensional", f"{values.ndim} dimensions")
@@ -294,8 +367,14 @@ def _list_cells(values: Any, name: str) -> list[Any]:
         cells: list[Any] = values.tolist()  # A masked cell becomes None.
         return cells
     if hasattr(values, "to_pylist"):  # The cells of pyarrow are objects of its own.
-        return [*values.to_pylist()]
-    return [*values]
+        cells = [*values.to_pylist()]
+    else:
+        cells = [*values]
+    kind = str(getattr(values, "dtype", getattr(values, "type", "")))
+    if _SHORT_FLOAT.search(kind):
+        # Libraries widen these floats, so that 0.1 would become 0.10000000149.
+        cells = [np.float32(cell) if isinstance(cell, float) else cell for cell in cells]
+    return cells
 
 
 def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
@@ -308,6 +387,11 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
         # The separator is wrong, or the file cannot be read.
         raise InvalidRequest(str(error).replace("input must be", "data must be")) from None
     except CorruptFile as error:
+        if Path(path).suffix.lower() in _OTHER_FILES:
+            rule = (
+                "an uncompressed CSV file (in Python, load it, such as with pandas, and give the "
+            )
+            must("data", f"{rule}table)", title)
         raise PrivateCellError(
             "data must be a CSV file in UTF-8 with commas between the cells, without line breaks "
             f"or stray quotes in cells, and not too large. Got {title}.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from workbench.data.private_table import (
@@ -84,6 +87,121 @@ def test_a_damaged_file_is_refused_without_its_cells(text: str, tmp_path: Path) 
     assert SECRET not in str(caught.value)
     assert "line 2" not in str(caught.value)
     assert caught.value.detail
+
+
+class LazyTable:
+    """A table whose rows are loaded by a method, as a LazyFrame of polars."""
+
+    columns = ("age",)
+
+    def collect(self) -> pd.DataFrame:
+        """Load the rows."""
+        return pd.DataFrame({"age": [1]})
+
+
+class BrokenTable:
+    """A table whose error shows a cell."""
+
+    columns = ("age",)
+
+    def __getitem__(self, name: str) -> list[int]:
+        raise TypeError(SECRET)
+
+
+STRUCTURED = np.array([(20, "yes"), (30, "no")], dtype=[("age", int), ("smoker", "U3")])
+OTHER_TABLES = {
+    "lazy": (LazyTable(), "Load it first, such as with its method collect"),
+    "dataset": (pa.table({"age": [1]}).to_reader(), "Load it first"),
+    "generator": ((age for age in [SECRET]), "can be read twice"),
+    "map": (map(str, [SECRET]), "can be read twice"),
+    "set": ({SECRET}, "a list of cells"),
+    "list of mappings": ([{"age": SECRET}], "pandas.DataFrame"),
+    "list of rows": ([[SECRET, 1]], "pandas.DataFrame"),
+    "column of a set": ({"age": {SECRET}}, "a list, an array or a Series"),
+    "column of a generator": ({"age": (age for age in [SECRET])}, "a list, an array or a Series"),
+    "unequal columns": ({"age": [SECRET], "smoker": []}, "columns of equal length"),
+    "no columns": (pd.DataFrame(), "at least one column"),
+    "table with an error": (BrokenTable(), "a DataFrame, a Series"),
+    "number": (5, "a DataFrame, a Series"),
+    "none": (None, "a DataFrame, a Series"),
+    "bytes": (SECRET.encode(), "a DataFrame, a Series"),
+    "two dimensions": (np.zeros((2, 2)), "one-dimensional"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TABLES)
+def test_an_object_that_is_no_table_gets_a_way_out(name: str) -> None:
+    data, way_out = OTHER_TABLES[name]
+    with pytest.raises(InvalidRequest, match=re.escape(way_out)) as caught:
+        read_private_table(data)
+    assert SECRET not in str(caught.value)
+    assert "unknown error" not in str(caught.value)
+
+
+def test_an_open_file_is_refused(tmp_path: Path) -> None:
+    """The first line of its iterator is the header, which would count as a person."""
+    path = tmp_path / "people.csv"
+    path.write_text("age\n1\n")
+    with path.open() as file, pytest.raises(InvalidRequest, match="the path of a file"):
+        read_private_table(file)
+
+
+@pytest.mark.parametrize("name", ["people.csv.gz", "people.parquet"])
+def test_a_compressed_file_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with gzip.open(path, "wt") as file:
+        file.write("age\n1\n")
+    with pytest.raises(InvalidRequest, match="an uncompressed CSV file"):
+        read_private_table(path)
+
+
+def test_a_structured_array_is_a_table() -> None:
+    table = read_private_table(STRUCTURED)
+    assert table.select_column("age", "column").list_numbers() == [20, 30]
+    assert count_matches(STRUCTURED, "smoker=yes") == 1
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"x": [0.1, 0.2]}, dtype="float32"),
+        pd.DataFrame({"x": [0.1, 0.2]}, dtype="Float32"),
+        pd.DataFrame({"x": [0.1, 0.2]}, dtype="float[pyarrow]"),
+        pa.table({"x": pa.array([0.1, 0.2], pa.float32())}),
+        {"x": np.array([0.1, 0.2], dtype="float32")},
+        {"x": pd.Series([0.1, 0.2], dtype="float32")},
+        {"x": pd.Series([0.1, 0.2], dtype="float64")},
+    ],
+)
+def test_a_float_is_the_decimal_that_it_shows(table: Any) -> None:
+    assert count_matches(table, "x=0.1") == 1
+    assert count_matches(table, "x<=0.1") == 1
+    column = read_private_table(table).select_column("x", "column")
+    assert column.list_numbers() == [Fraction(1, 10), Fraction(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (pd.array([20, None], dtype="Int64"), [20, None]),
+        (pd.array([20, None], dtype="int64[pyarrow]"), [20, None]),
+        (pd.Series(["20", "30"], dtype="category"), [20, 30]),
+        (pd.arrays.SparseArray([20, 0]), [20, 0]),
+        (np.ma.array([20, 30], mask=[0, 1]), [20, None]),
+    ],
+)
+def test_columns_of_pandas_are_numbers(cells: Any, numbers: list[int | None]) -> None:
+    table = pd.DataFrame({"age": cells}) if not isinstance(cells, np.ma.MaskedArray) else {}
+    table = {"age": cells} if not len(table) else table
+    column = read_private_table(table).select_column("age", "column")
+    assert column.list_numbers() == numbers
+
+
+@pytest.mark.parametrize("cells", [[True], pd.to_datetime(["2020-01-01"]), [[1]], [{"a": 1}]])
+def test_other_cells_are_no_numbers(cells: Any) -> None:
+    column = read_private_table({"age": cells}).select_column("age", "column")
+    with pytest.raises(PrivateCellError, match="a finite number"):
+        column.list_numbers()
 
 
 def test_semicolons_are_refused(tmp_path: Path) -> None:
