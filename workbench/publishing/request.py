@@ -20,12 +20,12 @@ from workbench.data.table_cells import (
 )
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, read_positive, read_probability
+from workbench.publishing.losses import LOSSES
 from workbench.publishing.release_noise import ReleaseNoise, choose_noise
 from workbench.publishing.sensitivity import MAX_PUBLIC_ROWS, PersonRows
 from workbench.publishing.statistic import COUNT, HISTOGRAM, MEAN, SUM, CellColumn, Statistic
 from workbench.questions.joint_query import ADD_REMOVE, MAX_ROWS, NEIGHBOURS, REPLACE
 
-LOSSES = ("squared", "absolute")
 _MIN_EPSILON = 0.01  # The least ε of --max-rmse. Smaller ones hardly differ for a user.
 _MAX_EPSILON = 100.0  # The largest ε of --max-rmse. Larger ones protect nobody.
 _EPSILON_DIGITS = 4  # The ε of --max-rmse is rounded up to this many significant digits.

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from workbench.io.files import format_fraction
 from workbench.pipeline.recommendation import Query
-from workbench.publishing.request import LOSSES
+from workbench.publishing.losses import LOSSES
 from workbench.questions.joint_query import MAX_ROWS
 
 _NOTIONS = ("dp", "pure")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -103,3 +105,13 @@ def test_a_recommendation_without_a_class_has_no_guarantee() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1, baseline=baseline, only="mine")
     assert result.guarantee is None
     assert "What the recommended class guarantees" not in build_result_page(result)
+
+
+def test_a_recommendation_does_not_load_the_code_that_publishes() -> None:
+    code = (
+        "import sys, workbench as wb\n"
+        "wb.recommend(answers='0..3', max_shift=1, epsilon=1)\n"
+        "print([name for name in sys.modules if name.startswith('workbench.publishing.')])"
+    )
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert process.stdout.decode().strip() == "['workbench.publishing.losses']"
