@@ -14,6 +14,15 @@ it is published with noise as well, and no more of it is.
 Kulesza, Suresh and Wang 2024 (arXiv 2312.06658) give the best constant for such means. This form is
 simpler.
 
+Under replace, the centred sum P = A - B = Σ (2u - D) and Q = A + B = n D would have a standard
+deviation that is smaller by a factor of √2, for every mean. If j rows replace k rows, then
+|ΔP| <= (j + k) D and |ΔQ| = |j - k| D, so |ΔP| + |ΔQ| <= 2 max(j, k) D <= 2 K D. The same noise on
+P and Q is therefore as private as noise on A and B. With θ = 2μ - 1, the first-order variance of
+the mean lo + (hi - lo) (1 + P/Q)/2 is ((hi - lo)/(2 n D))² (1 + θ²) Var Z. That of the pair is
+((hi - lo)/(n D))² (1 + θ²)/2 Var Z, which is twice as large. Under add-remove, the L1 norm of
+(ΔP, ΔQ) is also up to 2 K D, but that of (ΔA, ΔB) is K D, and the pair is better. P and Q are not
+published: their shift vectors are another relation, which the checkers of certificates do not know.
+
 Error. With the relative mean μ = Σ u/(n D), a first-order expansion gives the standard deviation
 
     sd = (hi - lo)/(n D) sqrt(((1 - μ)² + μ²) Var Z),    Var Z = 2a/(1 - a)²
