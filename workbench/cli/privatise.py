@@ -118,6 +118,9 @@ class Publication:
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
+        if self.insecure_seed is not None and self.release_ledger is not None:
+            rule = "left out with a ledger, because draws of a seed must not be published"
+            must("insecure_seed", rule, self.insecure_seed)
         # Computing these properties refuses a wrong seed and a wrong ledger before any work.
         self.random_source, self.ledger_request  # noqa: B018
 
@@ -330,7 +333,8 @@ class Publication:
         """Enter the release into the ledger, then write the report and the output.
 
         If writing fails, the entry of the ledger is withdrawn, because nothing was published. It
-        stays if the output is a device, which may have received a part. Raises InvalidRequest.
+        stays if the output is a device, which may have received a part, or if the new report stays,
+        which may have totals of the published column. Raises InvalidRequest.
 
         Args:
             account: Budget of the release.
@@ -357,17 +361,19 @@ class Publication:
                     f"bytes). `publish again` cannot write it again. Keep {self.target.name}."
                 )
             booking = account.book(self.ledger_request, name, numbers, self.target.name, value)
-        is_device = self.target.exists() and not self.target.is_file()
+        is_partly_published = self.target.exists() and not self.target.is_file()
         try:
             write_output(self.sidecar, report)
             try:
                 write_output(self.target, content, private=private)
             except BaseException:
-                if not self.target.exists():
+                if self.target.exists():
+                    is_partly_published = True
+                else:
                     self.sidecar.unlink(missing_ok=True)
                 raise
         except InvalidRequest:
-            if booking is not None and not is_device:
+            if booking is not None and not is_partly_published:
                 booking.withdraw()
             raise
         if booking is None:

@@ -48,7 +48,6 @@ _QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)
 _GROUPED_DIGITS = re.compile(r"\d[,'\s\xa0\u202f]\d")
 _MAX_PLAIN_DIGITS = 18  # Integers of fewer digits are read without the general parser.
 _MAX_POSITION_DIGITS = 10  # A text of fewer digits may be the number of a column.
-_SHOWN_CHARACTERS = 60  # A message shows at most this many characters of a cell or row.
 
 
 def _parse_float_cell(cell: str) -> float:
@@ -184,7 +183,7 @@ class CsvTable:
                         must(
                             self.describe_row(index),
                             "without rows of the table inside a quoted cell",
-                            repr(text[:_SHOWN_CHARACTERS]),
+                            "a cell with such a row",
                         )
 
     @property
@@ -299,7 +298,8 @@ class CsvColumn:
     def refuse_rows(self, is_wrong: Flags, constraint: str, hint: str = "") -> None:
         """Raise InvalidRequest if some rows are wrong.
 
-        The error shows the first wrong row, and counts the wrong rows.
+        The error names the first wrong row and counts the wrong rows. It does not show the cell,
+        which may be private.
 
         Args:
             is_wrong: Whether each row is wrong. Shape (rows,).
@@ -314,7 +314,7 @@ class CsvColumn:
         if wrong_rows.size > 1:
             count = f"{wrong_rows.size} such rows"
         notes = "; ".join(filter(None, (count, hint)))
-        got = repr(self.table.body[first][self.position][:_SHOWN_CHARACTERS])
+        got = "another text"
         if notes:
             got += f" ({notes})"
         column = self.name if self.table.header else self.position + 1
@@ -449,8 +449,7 @@ def _locate_columns(
         return positions, False
     selected_cells = [first_row[position] for position in positions]
     if any(_could_be_value(cell) or _could_be_odd_value(cell) for cell in selected_cells):
-        shown_row = ",".join(first_row)[:_SHOWN_CHARACTERS]
-        _refuse_unclear_header(f"{file}, whose first row is {shown_row}")
+        _refuse_unclear_header(f"{file}, whose first row may be names or data")
     return positions, True
 
 

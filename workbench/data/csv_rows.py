@@ -23,7 +23,6 @@ _QUOTED = re.compile('"[^"]*"')
 # The groups are the text of a quoted cell, the text of another cell, and a comma or the end.
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
 SEPARATOR_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_SHOWN_CHARACTERS = 40  # A message shows at most this many characters of a cell.
 
 
 class CsvRows(NamedTuple):
@@ -125,10 +124,12 @@ def _split_row(row: str, place: str, *, multiline: bool) -> list[str]:
 
 
 def _explain_bad_cell(row: str, start: int) -> str:
-    """Explain in a clause why the text from the index `start` of a row is no cell."""
+    """Explain in a clause why the text from the index `start` of a row is no cell.
+
+    The text itself may be private.
+    """
     if "\r" in row:
         return "it holds a carriage return that ends no line"
     if row[start] == '"':
-        return f"text follows a quoted cell, {row[start:][:_SHOWN_CHARACTERS]!r}"
-    shown_text = row[start:].partition(",")[0][:_SHOWN_CHARACTERS]
-    return f"a quote stands inside a cell without quotes, {shown_text!r}"
+        return "text follows a quoted cell"
+    return "a quote stands inside a cell without quotes"

@@ -407,23 +407,23 @@ def test_the_budget_of_a_mechanism_without_certificate_is_its_exact_epsilon(
     [
         (
             "noise p.csv --column change --mechanism noise.json",
-            "line 2 of p.csv, column change, must be an integer in 0..4. Got '0",
+            "line 2 of p.csv, column change, must be an integer in 0..4. Got another text",
         ),
         (
             "noise big.csv --column 1 --mechanism noise.json",
-            "line 2 of big.csv, column 1, must be an integer in 0..4. Got '7' (2",
+            "line 2 of big.csv, column 1, must be an integer in 0..4. Got another text (2",
         ),
         (
             "quantizer big.csv --column 1 --mechanism quantizer.json",
-            "line 2 of big.csv, column 1, must be in [-1, 1]. Got '7'",
+            "line 2 of big.csv, column 1, must be in [-1, 1]. Got another text",
         ),
         (
             "noise odd.csv --column a --mechanism noise.json",
-            "line 3 of odd.csv, column a, must be a finite number. Got '1_0'",
+            "line 3 of odd.csv, column a, must be a finite number. Got another text",
         ),
         (
             "noise wide.csv --column a --mechanism noise.json",
-            "line 2 of wide.csv, column a, must be a finite number. Got '１'",
+            "line 2 of wide.csv, column a, must be a finite number. Got another text",
         ),
         (
             "noise nan.csv --column a --mechanism noise.json --clip",

@@ -17,6 +17,7 @@ from killed_commands import run_and_kill
 
 import workbench as wb
 from workbench.cli import main, privatise
+from workbench.errors import must
 from workbench.privacy.privacy_budget import PrivacyBudget
 from workbench.privacy.release_ledger import LedgerEntry
 
@@ -287,3 +288,41 @@ def test_a_ledger_whose_name_is_no_text_books_releases(tmp_path: Path):
     ledger.book(make_entry("count", "1", b"{}"))
     assert path.is_file()
     assert len(wb.ReleaseLedger.open(path).releases) == 1
+
+
+@pytest.mark.parametrize(("has_old_output", "booked"), [(False, 0), (True, 1)])
+def test_a_release_whose_report_stays_is_not_withdrawn(
+    has_old_output: bool, booked: int, tmp_path: Path, capsys, monkeypatch
+):
+    """The disk is full when the output is written. The report has totals of the new column."""
+    monkeypatch.chdir(tmp_path)
+    names = wb.FiniteQuery(["north", "south"], neighbours="all")
+    wb.design(names, loss="error-rate", epsilon=1).save("names.json")
+    Path("p.csv").write_text("who,region\na,north\nb,south\n")
+    if has_old_output:
+        Path("o.csv").write_text("region\nsouth\n")
+    write_output = privatise.write_output
+
+    def write_on_full_disk(path: Path, content: bytes, *, private: bool = False) -> None:
+        if path.name == "o.csv":
+            must("output", "a writable file", "o.csv: No space left on device")
+        write_output(path, content, private=private)
+
+    monkeypatch.setattr(privatise, "write_output", write_on_full_disk)
+    command = "privatise channel p.csv --column region --mechanism names.json --out o.csv"
+    code, _, err = run(capsys, f"{command} --overwrite --ledger account --total 3")
+    assert code == 2
+    assert "No space left" in err
+    assert Path("o.csv.json").exists() == bool(booked)
+    assert len(wb.ReleaseLedger.open("account").releases) == booked
+
+
+def test_draws_of_a_seed_are_not_booked(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text("stars\n4\n1\n")
+    command = "privatise labels p.csv --column stars --labels 0..4 --epsilon 1 --out o.csv"
+    code, _, err = run(capsys, f"{command} --insecure-seed 3 --ledger account --total 3")
+    assert code == 2
+    assert "insecure_seed must be left out with a ledger" in err
+    assert not Path("account").exists()
+    assert not Path("o.csv").exists()

@@ -336,7 +336,7 @@ def test_a_column_is_published_by_a_saved_channel_of_a_range(capsys):
     [
         (
             "--mechanism f.json",
-            "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows",
+            "line 3 of d.csv, column x, must be in [0, 10]. Got another text (2 such rows",
         ),
         ("--range 0..10", "range and epsilon. Got no epsilon"),
         ("--mechanism f.json --epsilon 1", "epsilon must be left out with a mechanism"),
