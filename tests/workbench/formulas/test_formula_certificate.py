@@ -1,4 +1,8 @@
-"""Test files of formulas: proven without a solver, and refused if damaged or changed."""
+"""Test files of formulas: proven without a solver, and refused if damaged or changed.
+
+A file has the pieces of a formula and its proof: regions, intervals of x = e^ε on which one sequence
+of bases of the program is optimal. `workbench.formulas.certificate` describes the file.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ from workbench.errors import NotCertified
 from workbench.formulas.certificate import read_formula
 from workbench.solvers.exact.parametric import ParametricProgram
 
+Change = Callable[[dict[str, Any]], Any]  # A function that changes the JSON object of a file.
+
+# Each row has a question (or a family with options of a question) and options of `wb.formula`.
 QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}),
     (wb.FiniteQuery("0..2", max_shift=1, prior="worst"), {"loss": "squared", "delta": "0..1"}),
@@ -79,65 +86,72 @@ def test_a_formula_with_a_function_as_constraint_cannot_be_saved(tmp_path: Path)
         formula.save(tmp_path / "f.json")
 
 
-def _flip_basis(data: dict[str, Any]) -> None:
+def set_entry(*keys: str | int, to: Any) -> Change:
+    """Return a change that sets the entry at a path of keys and indices to a value."""
+
+    def change(data: dict[str, Any]) -> None:
+        """Set the entry."""
+        entry: Any = data
+        for key in keys[:-1]:
+            entry = entry[key]
+        entry[keys[-1]] = to
+
+    return change
+
+
+def move_first_border(data: dict[str, Any]) -> None:
+    """Move the border of the first two regions."""
+    data["regions"][0]["high"] = "1.9"
+    data["regions"][1]["low"] = "1.9"
+
+
+def copy_bases(data: dict[str, Any]) -> None:
+    """Give the first region the bases of the second one."""
+    data["regions"][0]["bases"] = data["regions"][1]["bases"]
+
+
+def flip_basis(data: dict[str, Any]) -> None:
     """Exchange the basic columns of a basis with those at their lower end."""
     columns = data["regions"][0]["bases"][-1][0]
     data["regions"][0]["bases"][-1][0] = columns.translate(str.maketrans("0-", "-0"))
 
 
 # Changes after which a file is readable but false.
-EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "a coefficient": lambda data: data["pieces"][0]["numerator"].__setitem__(0, 2),
-    "the text": lambda data: data["pieces"][0].__setitem__("formula", "0"),
-    "where it holds": lambda data: data["pieces"][0]["epsilon"].__setitem__(1, 0.7),
-    "the loss": lambda data: data["question"]["options"].__setitem__("loss", "squared"),
-    "the outputs": lambda data: data["question"]["options"].__setitem__(
-        "outputs", ["0", "1", "2", "4"]
-    ),
-    "the end of a region": lambda data: data["regions"][0].__setitem__("high", "1.9"),
-    "both ends at a border": lambda data: [
-        data["regions"][0].__setitem__("high", "1.9"),
-        data["regions"][1].__setitem__("low", "1.9"),
-    ],
+EDITS: dict[str, Change] = {
+    "a coefficient": set_entry("pieces", 0, "numerator", 0, to=2),
+    "the text": set_entry("pieces", 0, "formula", to="0"),
+    "where it holds": set_entry("pieces", 0, "epsilon", 1, to=0.7),
+    "the loss": set_entry("question", "options", "loss", to="squared"),
+    "the outputs": set_entry("question", "options", "outputs", to=["0", "1", "2", "4"]),
+    "the end of a region": set_entry("regions", 0, "high", to="1.9"),
+    "both ends at a border": move_first_border,
     "a region less": lambda data: data["regions"].pop(),
     "regions swapped": lambda data: data["regions"].reverse(),
     "a region twice": lambda data: data["regions"].append(data["regions"][1]),
-    "another basis": lambda data: data["regions"][0].__setitem__(
-        "bases", data["regions"][1]["bases"]
-    ),
-    "a basis of other columns": _flip_basis,
+    "another basis": copy_bases,
+    "a basis of other columns": flip_basis,
 }
 # Changes after which a file is malformed, or invalid for other reasons.
-DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "the answers": lambda data: data["question"]["options"].__setitem__(
-        "answers", ["0", "1", "2", "4"]
-    ),
-    "δ, another program": lambda data: data.__setitem__("delta", ["0.1", "0.1"]),
-    "no mechanism": lambda data: data["regions"][0].__setitem__("feasible", False),
-    "the version": lambda data: data.__setitem__("version", 2),
-    "an entry more": lambda data: data.__setitem__("note", ""),
+DAMAGES: dict[str, Change] = {
+    "the answers": set_entry("question", "options", "answers", to=["0", "1", "2", "4"]),
+    "δ, another program": set_entry("delta", to=["0.1", "0.1"]),
+    "no mechanism": set_entry("regions", 0, "feasible", to=False),
+    "the version": set_entry("version", to=2),
+    "an entry more": set_entry("note", to=""),
     "an entry less": lambda data: data.pop("regions"),
-    "the family": lambda data: data["question"].__setitem__("family", "none"),
-    "an option": lambda data: data["question"]["options"].__setitem__("solver", "highs"),
-    "a basis": lambda data: data["regions"][0]["bases"][0].__setitem__(0, "+"),
-    "no bases": lambda data: data["regions"][0].__setitem__("bases", []),
-    "a sample outside": lambda data: data["regions"][0].__setitem__("sample", "5"),
-    "a number": lambda data: data["regions"][0].__setitem__("sample", "1/0"),
-    "a double zero": lambda data: data["regions"][0].__setitem__(
-        "high", [["4", "-4", "1"], "1.5", "2.5"]
-    ),
-    "a large epsilon": lambda data: data.__setitem__("epsilon", ["1000000000", "1000000000"]),
-    "an epsilon above formulas": lambda data: data.__setitem__("epsilon", ["0.5", "1000"]),
-    "an end beyond floats": lambda data: data["regions"][-1].__setitem__("high", "1e400"),
-    "many coefficients": lambda data: data["regions"][0].__setitem__(
-        "high", [["7"] * 9999, "1.1", "1.9"]
-    ),
-    "long coefficients": lambda data: data["regions"][0].__setitem__(
-        "high", [["9" * 4000] * 900, "1.1", "1.9"]
-    ),
-    "no zero": lambda data: data["regions"][0].__setitem__(
-        "high", [["-1", "-1", "-1", "1"], "3", "4"]
-    ),
+    "the family": set_entry("question", "family", to="none"),
+    "an option": set_entry("question", "options", "solver", to="highs"),
+    "a basis": set_entry("regions", 0, "bases", 0, 0, to="+"),
+    "no bases": set_entry("regions", 0, "bases", to=[]),
+    "a sample outside": set_entry("regions", 0, "sample", to="5"),
+    "a number": set_entry("regions", 0, "sample", to="1/0"),
+    "a double zero": set_entry("regions", 0, "high", to=[["4", "-4", "1"], "1.5", "2.5"]),
+    "a large epsilon": set_entry("epsilon", to=["1000000000", "1000000000"]),
+    "an epsilon above formulas": set_entry("epsilon", to=["0.5", "1000"]),
+    "an end beyond floats": set_entry("regions", -1, "high", to="1e400"),
+    "many coefficients": set_entry("regions", 0, "high", to=[["7"] * 9999, "1.1", "1.9"]),
+    "long coefficients": set_entry("regions", 0, "high", to=[["9" * 4000] * 900, "1.1", "1.9"]),
+    "no zero": set_entry("regions", 0, "high", to=[["-1", "-1", "-1", "1"], "3", "4"]),
 }
 
 
@@ -180,28 +194,41 @@ def test_a_certificate_that_names_a_file_is_refused(
 
 
 def test_a_changed_end_of_an_interval_is_refused(valid_record: dict[str, Any]) -> None:
-    for wrong in (-0.0, 0, 1e-9, None, False):
+    # The end is 0.0, whose text differs from those of the first two numbers.
+    for changed_end in (-0.0, 0, 1e-9, None, False):
         data = copy.deepcopy(valid_record)
-        data["pieces"][0]["epsilon"][0] = wrong
+        data["pieces"][0]["epsilon"][0] = changed_end
         with pytest.raises(wb.CorruptFile, match="pieces"):
             read_formula(data)
 
 
-def test_the_command_check_proves_a_file_and_refuses_a_false_one(
+def test_the_command_formula_writes_a_file_and_a_plot(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    plot_path = tmp_path / "f.svg"
+    line = "formula channel --answers 0..3 --max-shift 1 --loss absolute"
+    options = ["--save", str(path), "--plot", str(plot_path)]
+    assert CliRunner().invoke(app, [*line.split(), *options]).exit_code == 0
+    assert not wb.check(path).unproven
+    assert plot_path.stat().st_size > 10_000
+
+
+def test_the_command_check_proves_a_file(valid_record: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(valid_record))
+    run = CliRunner().invoke(app, ["check", str(path)])
+    assert run.exit_code == 0
+    assert "without a solver" in run.stdout
+    record = json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)
+    assert record["proven"] is True
+
+
+def test_the_command_check_refuses_a_false_file(
     valid_record: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "f.json"
-    line = f"formula channel --answers 0..3 --max-shift 1 --loss absolute --save {path} --plot {tmp_path / 'f.svg'}"
-    assert CliRunner().invoke(app, line.split()).exit_code == 0
-    assert (tmp_path / "f.svg").stat().st_size > 10_000
-    done = CliRunner().invoke(app, ["check", str(path)])
-    assert done.exit_code == 0
-    assert "without a solver" in done.stdout
-    record = json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)
-    assert record["proven"] is True
     data = copy.deepcopy(valid_record)
     EDITS["a coefficient"](data)
     path.write_text(json.dumps(data))
-    done = CliRunner().invoke(app, ["check", str(path)])
-    assert isinstance(done.exception, wb.CorruptFile)
-    assert getattr(done.exception, "exit_code", None) == 1
+    run = CliRunner().invoke(app, ["check", str(path)])
+    assert isinstance(run.exception, wb.CorruptFile)
+    assert getattr(run.exception, "exit_code", None) == 1

@@ -1,7 +1,8 @@
 """Test shadow prices of designs, and the neighbours and constraints that restrict a design.
 
-The prices are the derivatives of the optimal loss in ε and δ. They are compared with differences of
-the losses of two designs.
+The prices are the derivatives of the optimal loss in ε and δ, from below and from above. They are
+compared with differences of the losses of two designs. A constraint restricts a design if a larger
+limit has a smaller loss. x is e^ε.
 """
 
 from __future__ import annotations
@@ -70,10 +71,12 @@ def test_the_neighbours_that_use_up_the_budget_are_named() -> None:
     assert prices.comparison_count == 6
     assert set(prices.binding) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
     assert "6 of 6 comparisons use up the budget to a billionth: 0 to 1, 1 to 0" in str(prices)
-    named = wb.design(
-        wb.FiniteQuery(["a", "b"], neighbours="all"), epsilon=1, loss="error-rate"
-    ).shadow_prices
-    assert named.to_dict()["names"] == ["a to b", "b to a"]
+
+
+def test_neighbours_are_named_by_their_answers() -> None:
+    query = wb.FiniteQuery(["a", "b"], neighbours="all")
+    prices = wb.design(query, epsilon=1, loss="error-rate").shadow_prices
+    assert prices.to_dict()["names"] == ["a to b", "b to a"]
 
 
 def _limit_masses(limit: float) -> Any:
@@ -87,33 +90,51 @@ def _limit_masses(limit: float) -> Any:
     ]
 
 
-def test_constraints_have_the_price_of_a_larger_limit() -> None:
+def _design_with_limit(limit: float) -> Any:
+    """Design a channel with the constraints of `_limit_masses`, and with monotone rows."""
+    return wb.design(
+        wb.FiniteQuery("0..3", max_shift=1),
+        epsilon=1,
+        delta="0.05",
+        loss="squared",
+        constraints=["row-monotone", _limit_masses(limit)],
+    )
+
+
+def test_a_constraint_has_the_price_of_a_larger_limit() -> None:
     """The price of M[1,1] <= limit is the difference of the losses of designs with two limits."""
-    query = wb.FiniteQuery("0..3", max_shift=1)
-    first_limit = 0.4
     step = 1e-4
-    losses = []
-    for limit in (first_limit, first_limit + step):
-        constraints = ["row-monotone", _limit_masses(limit)]
-        design = wb.design(query, epsilon=1, delta="0.05", loss="squared", constraints=constraints)
-        losses.append(design.objective)
-        prices = design.shadow_prices
-    binding, rows, price = prices.constraints["most of 1"]
-    assert (binding, rows) == (1, 1)
-    assert price == pytest.approx((losses[0] - losses[1]) / step, rel=1e-3)
-    assert prices.constraints["ratio_0"][:2] == (0, 1)
-    assert prices.constraints["row-monotone"][:2] == (0, 12)
+    design = _design_with_limit(0.4)
+    relaxed_design = _design_with_limit(0.4 + step)
+    _, _, price = design.shadow_prices.constraints["most of 1"]
+    expected_price = (design.objective - relaxed_design.objective) / step
+    assert price == pytest.approx(expected_price, rel=1e-3)
+
+
+def test_the_rows_of_a_constraint_that_restrict_a_design_are_counted() -> None:
+    """The first two entries are the number of rows that restrict the design, and of all rows."""
+    constraints = _design_with_limit(0.4).shadow_prices.constraints
+    assert constraints["most of 1"][:2] == (1, 1)
+    assert constraints["ratio_0"][:2] == (0, 1)
+    assert constraints["row-monotone"][:2] == (0, 12)
+
+
+def test_the_text_and_the_record_of_prices_name_the_constraints() -> None:
+    prices = _design_with_limit(0.4).shadow_prices
     assert "most of 1 restricts the design" in str(prices)
     assert "ratio_0 does not restrict the design" in str(prices)
     assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
 
 
 def test_the_constraint_of_mean_zero_restricts_noise() -> None:
-    noise = wb.design(
-        wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True
-    ).shadow_prices
-    assert noise.constraints["mean zero"][:2] == (1, 1)
-    assert not wb.design(wb.ModuloNoise(6, max_shift=1), epsilon=1).shadow_prices.constraints
+    question = wb.ModuloNoise(n=6, max_shift=1)
+    design = wb.design(question, loss="eta-squared", epsilon=1, zero_mean=True)
+    assert design.shadow_prices.constraints["mean zero"][:2] == (1, 1)
+
+
+def test_a_design_without_constraints_has_no_prices_of_constraints() -> None:
+    design = wb.design(wb.ModuloNoise(n=6, max_shift=1), epsilon=1)
+    assert not design.shadow_prices.constraints
 
 
 def test_designs_without_a_formula_have_a_note_and_no_prices() -> None:
@@ -121,27 +142,45 @@ def test_designs_without_a_formula_have_a_note_and_no_prices() -> None:
     assert (prices.epsilon, prices.delta) == (None, None)
     assert "has no formula" in str(prices)
     assert set(prices.binding) == {(1,), (-1,)}
-    zcdp_design = wb.design(
-        wb.FiniteQuery("0..2", max_shift=1), notion="zcdp", rho="0.1", loss="absolute"
-    )
-    assert "zcdp is no linear constraint" in str(zcdp_design.shadow_prices)
-    assert zcdp_design.unique is None
 
 
-def test_a_design_states_whether_it_is_the_only_optimum() -> None:
-    """Modulo 2 the optimal law is unique; if two outputs have the same loss, it is not."""
-    assert wb.design(wb.ModuloNoise(2, max_shift=1), epsilon=1, loss="error-rate").unique is True
-    # Outputs 1 and 2 have the same loss, so their mass may be divided in any way.
-    loss = [[0, 1, 1], [1, 0, 0]]
+def test_a_design_under_zcdp_has_a_note_in_place_of_prices() -> None:
+    query = wb.FiniteQuery("0..2", max_shift=1)
+    design = wb.design(query, notion="zcdp", rho="0.1", loss="absolute")
+    assert "zcdp is no linear constraint" in str(design.shadow_prices)
+    assert design.unique is None
+
+
+def test_a_design_states_that_it_is_the_only_optimum() -> None:
+    design = wb.design(wb.ModuloNoise(n=2, max_shift=1), epsilon=1, loss="error-rate")
+    assert design.unique is True
+
+
+def test_a_design_states_that_it_is_not_the_only_optimum() -> None:
+    """Outputs 1 and 2 have the same loss, so their mass may be divided in any way.
+
+    The loss is the one of randomized response.
+    """
     query = wb.FiniteQuery("0..1", max_shift=1, outputs="0..2")
-    design = wb.design(query, epsilon=1, loss=loss)
+    design = wb.design(query, epsilon=1, loss=[[0, 1, 1], [1, 0, 0]])
     assert design.unique is False
     assert design.objective == pytest.approx(1 / (1 + math.e), abs=1e-9)
 
 
 def test_the_command_prints_prices(capsys: pytest.CaptureFixture[str]) -> None:
-    line = "design modulo --n 6 --max-shift 2 --epsilon 1 --delta 0.05 --prices"
-    arguments = line.split()
+    arguments = [
+        "design",
+        "modulo",
+        "--n",
+        "6",
+        "--max-shift",
+        "2",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.05",
+        "--prices",
+    ]
     with pytest.raises(SystemExit) as stop:
         main([*arguments, "--json"])
     record = json.loads(capsys.readouterr().out)

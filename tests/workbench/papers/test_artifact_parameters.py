@@ -1,4 +1,8 @@
-"""Test that parameters of figures can be changed, and that changed figures are not the paper's."""
+"""Test that parameters of figures can be changed, and that changed figures are not the paper's.
+
+An artifact is a figure or a table of a paper. A file of `workbench/papers/declared` declares its
+parameters with their defaults, which are the paper's values.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import inspect
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,7 +24,7 @@ from workbench.papers.parameters import Parameter, fill_parameters, read_paramet
 from workbench.papers.reproduce import list_artifacts, reproduce
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
-PAPERS_OF_THE_MISSION = ["modulo-noise", "dql", "optm", "label-dp"]
+PAPERS_WITH_PARAMETERS = ["modulo-noise", "dql", "optm", "label-dp"]
 # Artifacts whose only inputs are the numbers that the paper prints.
 WITHOUT_PARAMETERS = {
     "modulo-noise": {"table1", "limit"},
@@ -52,22 +57,37 @@ def test_the_frame_needs_a_single_artifact(tmp_path: Path) -> None:
         result.frame.sum()
 
 
-def test_a_changed_figure_has_no_printed_numbers_and_says_so() -> None:
-    result = wb.reproduce("modulo-noise", "fig10", jobs=1, deltas="0.2")
-    assert len(result) == 0
-    assert "no printed number is compared" in result.sentences[0]
-    assert result.artifact.changes == {"deltas": [0.2]}
-    assert "deltas = 0.2 (default: 0.1212, 0.1238, 0.1522)" in result.artifact.caption
-    assert "Table 1" not in result.artifact.caption
-    assert "printed" not in result.frame
-    labels = result.figure.axes[1].get_legend_handles_labels()[1]
+@pytest.fixture(scope="module")
+def changed_figure() -> Any:
+    """Return the result for Fig. 10 of modulo-noise with another δ."""
+    return wb.reproduce("modulo-noise", "fig10", jobs=1, deltas="0.2")
+
+
+def test_the_caption_of_a_changed_figure_names_the_change_and_not_the_paper(
+    changed_figure: Any,
+) -> None:
+    artifact = changed_figure.artifact
+    assert artifact.changes == {"deltas": [0.2]}
+    assert "deltas = 0.2 (default: 0.1212, 0.1238, 0.1522)" in artifact.caption
+    assert "Table 1" not in artifact.caption
+
+
+def test_a_changed_figure_is_not_compared_with_printed_numbers(changed_figure: Any) -> None:
+    assert len(changed_figure) == 0
+    assert "no printed number is compared" in changed_figure.sentences[0]
+    assert "printed" not in changed_figure.frame
+
+
+def test_a_changed_figure_has_no_marks_of_printed_numbers(changed_figure: Any) -> None:
+    _, labels = changed_figure.figure.axes[1].get_legend_handles_labels()
     assert "printed in Table 1" not in labels
 
 
 def test_default_values_are_no_change(tmp_path: Path) -> None:
     result = wb.reproduce("modulo-noise", "fig9", tmp_path, jobs=1, n="7", epsilon=0.75)
     assert result.artifact.changes == {}
-    assert len(result) == 4  # printed masses of 0
+    # Fig. 9 prints four masses that are 0.
+    assert len(result) == 4
     stored = (RESULTS / "modulo-noise/fig9.csv").read_bytes()
     assert (tmp_path / "modulo-noise/fig9.csv").read_bytes() == stored
 
@@ -108,9 +128,11 @@ def test_all_selected_artifacts_must_have_the_parameter() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_with_its_rule(type_text: str, value: object, message: str):
+    # A default of the type, which is not used here.
     default = {"numbers": [1.0], "integers": [1], "one": "a"}.get(type_text.split()[0], 1)
+    parameter = Parameter("x", type_text, default, "a number")
     with pytest.raises(wb.InvalidRequest) as error:
-        Parameter("x", type_text, default, "a number").read(value)
+        parameter.read(value)
     assert str(error.value) == message
 
 
@@ -151,8 +173,10 @@ def test_the_command_writes_a_png_with_the_requested_resolution(tmp_path: Path) 
     record = json.loads((tmp_path / "modulo-noise/fig2.json").read_text("utf-8"))
     assert record["parameters"] == {"n": 3}
     assert record["comparisons"] == []
-    header = (tmp_path / "modulo-noise/fig2.png").read_bytes()[:24]
-    assert int.from_bytes(header[16:20], "big") == 165  # 3.3 inches wide
+    image = (tmp_path / "modulo-noise/fig2.png").read_bytes()
+    # The bytes 16 to 19 of a PNG file are its width in pixels. The figure is 3.3 inches wide.
+    width = int.from_bytes(image[16:20], "big")
+    assert width == 3.3 * 50
 
 
 def test_parameters_that_leave_an_empty_table_are_refused() -> None:
@@ -181,27 +205,28 @@ def test_the_list_shows_every_parameter_with_its_default() -> None:
     } in rows
 
 
-@pytest.mark.parametrize("name", PAPERS_OF_THE_MISSION)
+@pytest.mark.parametrize("name", PAPERS_WITH_PARAMETERS)
 def test_every_artifact_of_the_four_papers_has_parameters(name: str) -> None:
     rows = list_artifacts(name)
     assert {row["artifact"] for row in rows} == {*load_paper(name).artifacts}
-    without = {row["artifact"] for row in rows if not row["parameter"]}
-    assert without == WITHOUT_PARAMETERS[name]
+    names_without_parameter = {row["artifact"] for row in rows if not row["parameter"]}
+    assert names_without_parameter == WITHOUT_PARAMETERS[name]
 
 
-@pytest.mark.parametrize("name", PAPERS_OF_THE_MISSION)
+@pytest.mark.parametrize("name", PAPERS_WITH_PARAMETERS)
 def test_parameters_are_declared_used_and_no_arguments_of_reproduce(name: str) -> None:
     declaration = read_declaration(name.replace("-", "_"))
-    reserved = {*inspect.signature(reproduce).parameters}
-    used = set()
+    used_names = set()
     for artifact, parameters in load_paper(name).parameters.items():
-        used |= parameters.keys()
-        for key, parameter in parameters.items():
+        used_names |= parameters.keys()
+        for parameter_name, parameter in parameters.items():
             assert parameter.read(parameter.default) == parameter.default
-            is_filled = f"'${key}'" in str(declaration[artifact].get("rows"))
-            assert is_filled or "rows" not in declaration[artifact], (artifact, key)
-    assert used == declaration.get("parameters", {}).keys()
-    assert not used & reserved
+            # Declared rows contain "$name" in place of the value. Other artifacts have a function.
+            if "rows" in declaration[artifact]:
+                is_used = f"'${parameter_name}'" in str(declaration[artifact]["rows"])
+                assert is_used, (artifact, parameter_name)
+    assert used_names == declaration.get("parameters", {}).keys()
+    assert not used_names & inspect.signature(reproduce).parameters.keys()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -134,9 +135,9 @@ def test_there_may_be_more_curves_than_markers() -> None:
     assert len(axis.lines) == 20
 
 
-def test_changed_parameters_remove_findings_printed_marks_and_limits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def declared_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Declare a paper with one artifact "name", which has the parameter n = 8."""
     figure = {
         "set": {"ylim": [0, 1], "xlim": 0, "xlabel": "x"},
         "series": [{"x": "x", "y": "y"}, {"printed": True, "x": "x", "y": "y", "colour": 3}],
@@ -154,22 +155,50 @@ def test_changed_parameters_remove_findings_printed_marks_and_limits(
     explained = {"n": {"type": "integer >= 1", "meaning": "a number"}}
     declaration = {"name": entry, "parameters": explained}
     monkeypatch.setattr("workbench.papers.artifact.read_declaration", lambda paper: declaration)
-    paper = make_artifact("paper", "name", TABLE)
-    changed = make_artifact("paper", "name", TABLE, n=9)
-    full = make_artifact("paper", "name", TABLE, full_values={"n": 20})
-    assert (paper.title, paper.caption) == ("T", "At n = 8. It agrees.")
-    assert changed.title == "T, with other parameters"
-    assert changed.caption.startswith("At n = 9.")
-    assert "n = 9 (default: 8)" in changed.caption
-    assert "It agrees." not in changed.caption
-    assert full.caption == "At n = 20. It agrees."
-    assert [len(artifact.comparisons) for artifact in (paper, changed, full)] == [4, 0, 4]
-    assert paper.draw is not None
-    assert changed.draw is not None
-    (paper_axis,) = paper.draw(TABLE).axes
-    (changed_axis,) = changed.draw(TABLE).axes
-    assert [len(axis.lines) for axis in (paper_axis, changed_axis)] == [2, 1]
-    assert paper_axis.get_ylim() == (0, 1)
+
+
+def draw_axis(artifact: Artifact) -> Any:
+    """Draw an artifact, and return its only axis."""
+    assert artifact.draw is not None
+    (axis,) = artifact.draw(TABLE).axes
+    return axis
+
+
+@pytest.mark.usefixtures("declared_paper")
+def test_an_artifact_with_default_values_has_findings_and_comparisons() -> None:
+    artifact = make_artifact("paper", "name", TABLE)
+    assert (artifact.title, artifact.caption) == ("T", "At n = 8. It agrees.")
+    assert len(artifact.comparisons) == 4
+
+
+@pytest.mark.usefixtures("declared_paper")
+def test_an_artifact_with_full_values_has_findings_and_comparisons() -> None:
+    artifact = make_artifact("paper", "name", TABLE, full_values={"n": 20})
+    assert artifact.caption == "At n = 20. It agrees."
+    assert len(artifact.comparisons) == 4
+
+
+@pytest.mark.usefixtures("declared_paper")
+def test_changed_parameters_remove_findings_and_comparisons() -> None:
+    artifact = make_artifact("paper", "name", TABLE, n=9)
+    assert artifact.title == "T, with other parameters"
+    assert artifact.caption.startswith("At n = 9.")
+    assert "n = 9 (default: 8)" in artifact.caption
+    assert "It agrees." not in artifact.caption
+    assert len(artifact.comparisons) == 0
+
+
+@pytest.mark.usefixtures("declared_paper")
+def test_changed_parameters_remove_printed_marks() -> None:
+    assert len(draw_axis(make_artifact("paper", "name", TABLE)).lines) == 2
+    assert len(draw_axis(make_artifact("paper", "name", TABLE, n=9)).lines) == 1
+
+
+@pytest.mark.usefixtures("declared_paper")
+def test_changed_parameters_remove_upper_limits_of_axes() -> None:
+    """The largest y of the table is 4, so the limit 1 would cut the curve off."""
+    assert draw_axis(make_artifact("paper", "name", TABLE)).get_ylim() == (0, 1)
+    changed_axis = draw_axis(make_artifact("paper", "name", TABLE, n=9))
     assert changed_axis.get_ylim()[1] > 4
     assert changed_axis.get_xlim()[0] == 0
 

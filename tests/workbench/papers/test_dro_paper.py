@@ -1,6 +1,9 @@
 """Test the tables of Selvi, Liu and Wiesemann: stored results, gaps of cells, errata.
 
-Designing the 100 cells of a table takes long, so `compute_cell` is replaced in most tests.
+A cell of a table is the optimal noise for one ε, one δ and one loss. Designing the 100 cells of a
+table takes long, so `compute_cell` is replaced in most tests. Its argument `budget` is a tuple of
+texts: ε, δ and the name of the loss. Its argument `gap` is the relative gap at which it stops, or
+None for the default.
 """
 
 from __future__ import annotations
@@ -22,12 +25,14 @@ from workbench.papers.reproduce import _select_papers
 def test_a_certified_cell_with_an_atom_has_a_small_gap():
     """At δ = .75 the optimal noise has an atom at 0. The gap includes the loss of the repair."""
     row = dro.compute_cell((".005", ".75", "absolute"))
+    # Value of the current program, pinned.
     assert row["atom"] == pytest.approx(0.505, abs=2e-3)
     assert 0 <= row["gap_percent"] <= 0.02
 
 
 def test_the_tables_are_recomputed_with_full_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def refuse_cell(budget, gap=None):
+        """Fail the test if a cell is computed."""
         raise AssertionError("No cell may be computed without full.")
 
     monkeypatch.setattr(dro, "compute_cell", refuse_cell)
@@ -45,6 +50,7 @@ def test_cells_of_the_squared_loss_have_a_larger_gap(monkeypatch: pytest.MonkeyP
     gaps = []
 
     def record_gap(budget, gap=None):
+        """Note the gap, and return a cell without designing its noise."""
         gaps.append(gap)
         return {"lower": 1.0, "loss": 1.0}
 
@@ -68,9 +74,10 @@ def test_an_interrupted_table_continues_where_it_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     computed_budgets: list[tuple[str, str, str]] = []
-    max_cells = 30
+    max_cells = 30  # In the first run, Ctrl-C is pressed after this many cells.
 
     def compute_until_interrupted(budget, gap=None):
+        """Note the budget, and return a cell without designing its noise."""
         if len(computed_budgets) == max_cells:
             raise KeyboardInterrupt
         computed_budgets.append(budget)

@@ -251,8 +251,8 @@ def test_the_short_audit_has_the_verdict_of_the_audit_of_all_pairs(notion: str, 
     for channel in make_random_channels():
         full_audit = wb.audit(channel, RANDOM_EPSILON)
         short_audit = audit_extremes(channel, RANDOM_EPSILON)
-        claim = {"notion": notion, "epsilon": RANDOM_EPSILON, "delta": delta}
-        assert short_audit.verdict(**claim) == full_audit.verdict(**claim)
+        verdict = full_audit.verdict(notion, epsilon=RANDOM_EPSILON, delta=delta)
+        assert short_audit.verdict(notion, epsilon=RANDOM_EPSILON, delta=delta) == verdict
 
 
 @pytest.mark.parametrize("notion", ["dp", "pdp"])

@@ -133,26 +133,32 @@ def test_both_checkers_prove_a_histogram(release: str, neighbours: str, tmp_path
 
 
 def drop_a_partition(mechanism: dict[str, Any]) -> None:
+    """Leave out the neighbours with two rows in one bin and one row in another."""
     mechanism["shifts"].remove([2, 1])
 
 
 def drop_a_sign(mechanism: dict[str, Any]) -> None:
+    """Leave out the neighbours with three rows less in one bin."""
     mechanism["shifts"].remove([-3])
 
 
 def shrink_a_shift(mechanism: dict[str, Any]) -> None:
+    """Replace three rows in one bin by two."""
     mechanism["shifts"][mechanism["shifts"].index([3])] = [2]
 
 
 def repeat_a_vector(mechanism: dict[str, Any]) -> None:
+    """List the last shift twice."""
     mechanism["shifts"].append(mechanism["shifts"][-1])
 
 
 def claim_more_rows(mechanism: dict[str, Any]) -> None:
+    """Claim that a person may have four rows in place of three."""
     mechanism["rows"] = 4
 
 
 def claim_to_replace(mechanism: dict[str, Any]) -> None:
+    """Claim that the rows of a person may be replaced, and not only added or removed."""
     mechanism["neighbours"] = "replace"
 
 

@@ -1,4 +1,4 @@
-"""A channel program that omits comparisons of masses has the optimum of the full program.
+"""Test that a channel program that omits comparisons of masses has the optimum of the full program.
 
 A comparison is a row M[i, o] <= e^ε M[j, o] + slack of the linear program. The request guesses
 which comparisons can hold with equality (`binding_comparisons`). Only these are stated at first.
@@ -23,11 +23,12 @@ def built_programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     programs: list[Program] = []
     build = ChannelModel.program.func
 
-    def record(model: ChannelModel) -> Program:
+    def build_and_record(model: ChannelModel) -> Program:
+        """Build the program of a model, and add it to `programs`."""
         programs.append(build(model))
         return programs[-1]
 
-    monkeypatch.setattr(ChannelModel, "program", property(record))
+    monkeypatch.setattr(ChannelModel, "program", property(build_and_record))
     return programs
 
 

@@ -128,11 +128,8 @@ def test_random_constrained_channels_have_the_optimum_of_the_program(seed: int) 
 def test_a_large_constrained_channel_is_solved_by_blocks_by_default() -> None:
     """Every place is published as itself with a probability of at least 0.1."""
     places = [(i, j) for i in range(10) for j in range(10)]
-    question = wb.FiniteQuery(
-        places,
-        neighbours="within 1 L1",
-        prior=np.random.default_rng(1).integers(1, 20, 100).tolist(),
-    )
+    weights = np.random.default_rng(1).integers(low=1, high=20, size=len(places)).tolist()
+    question = wb.FiniteQuery(places, neighbours="within 1 L1", prior=weights)
     design = wb.design(
         question,
         loss="euclidean",
@@ -141,7 +138,9 @@ def test_a_large_constrained_channel_is_solved_by_blocks_by_default() -> None:
         constraints=lambda M: [cp.diag(M) >= 0.1],
     )
     assert design.solution.solver == "block"
-    assert min(float(design.mechanism.rows[y][y]) for y in range(100)) >= 0.1 - 1e-9
+    true_masses = [float(row[index]) for index, row in enumerate(design.mechanism.rows)]
+    assert min(true_masses) >= 0.1 - 1e-9
+    # Value of the current program, pinned.
     assert design.objective == pytest.approx(1.7628954957, abs=5e-10)
     assert design.objective - design.bound <= 1e-8
 
@@ -297,13 +296,14 @@ def test_ctrl_c_keeps_the_best_channel_certified(
     monkeypatch.setattr(blocks, "_PROGRESS_PERIOD_SECONDS", 0.0)
     lines: list[str] = []
 
-    def stop(line: str) -> None:
+    def interrupt_third_line(line: str) -> None:
+        """Note a line of the progress, and raise KeyboardInterrupt like Ctrl-C at the third one."""
         lines.append(line)
         if len(lines) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(wb.NotProven) as error:
-        wb.design(question, **options, method="block", progress=stop)
+        wb.design(question, **options, method="block", progress=interrupt_third_line)
     design = error.value.design
     assert error.value.interrupted
     assert design.certificate is not None

@@ -1,17 +1,20 @@
-"""The commands `workbench design|compare|frontier channel`, and sweeps of channels."""
+"""Test the commands `workbench design|compare|frontier channel`, and sweeps of channels."""
 
 from __future__ import annotations
 
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import workbench as wb
 from tests.tools.test_check_certificate import decide_by_both
 from workbench.cli import main
+from workbench.cli.commands import app
 
 
 @pytest.fixture(autouse=True)
@@ -31,20 +34,42 @@ def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
 COUNT_COMMAND = "design channel --answers 0..8 --max-shift 1 --epsilon 1"
 
 
-def test_a_count_is_designed_saved_plotted_and_proven_by_both_checkers(capsys):
-    code, out, _ = run(capsys, f"{COUNT_COMMAND} --delta 1e-5 --save c.json --plot c.svg --json")
-    report = json.loads(out)
+def design_count(capsys: pytest.CaptureFixture[str], options: str = "") -> dict[str, Any]:
+    """Design the channel of COUNT_COMMAND at δ = 1e-5 with further options, and return its report."""
+    code, out, _ = run(capsys, f"{COUNT_COMMAND} --delta 1e-5 --json {options}")
     assert code == 0
+    return dict(json.loads(out))
+
+
+def test_the_report_of_a_count_is_optimal_and_private(capsys):
+    report = design_count(capsys)
     assert (report["status"], report["certified"], report["private"]) == ("optimal", True, True)
     assert report["bound"] <= report["objective"] <= report["bound"] * (1 + 1e-9)
-    design = wb.design("channel", answers="0..8", max_shift=1, epsilon=1, delta="1e-5")
-    assert report["objective"] == design.objective
     assert report["exact"]["dp_delta"] <= 1e-5
+
+
+def test_the_command_computes_the_loss_of_the_function(capsys):
+    design = wb.design("channel", answers="0..8", max_shift=1, epsilon=1, delta="1e-5")
+    assert design_count(capsys)["objective"] == design.objective
+
+
+def test_a_saved_count_is_proven_by_both_checkers(capsys):
+    report = design_count(capsys, "--save c.json")
     assert decide_by_both(Path("c.json")) == ("proven", "proven")
-    assert Path("c.svg").stat().st_size > 1000
     certificate = wb.check("c.json")
     assert float(certificate.objective.value) == pytest.approx(report["objective"], rel=1e-15)
-    assert run(capsys, "sample c.json --answer 3 --count 4")[0] == 0
+
+
+def test_a_saved_count_is_sampled(capsys):
+    design_count(capsys, "--save c.json")
+    code, out, _ = run(capsys, "sample c.json --answer 3 --count 4")
+    assert code == 0
+    assert len(out.splitlines()) == 4
+
+
+def test_a_count_is_plotted(capsys):
+    design_count(capsys, "--plot c.svg")
+    assert Path("c.svg").stat().st_size > 1000
 
 
 def test_the_report_states_the_class_in_which_the_channel_is_optimal(capsys):
@@ -86,9 +111,9 @@ def test_a_data_frame_of_pairs_states_the_neighbours():
 
 @pytest.mark.parametrize("option", ["--answers", "--prior", "--loss", "--neighbours"])
 def test_a_missing_file_is_missing(capsys, option: str):
-    line = "design channel --answers 0..2 --epsilon 1 " + (
-        "" if option == "--neighbours" else "--max-shift 1 "
-    )
+    line = "design channel --answers 0..2 --epsilon 1"
+    if option != "--neighbours":
+        line += " --max-shift 1"
     code, _, err = run(capsys, f"{line} {option} no.csv")
     assert (code, "must be an existing file. Got no.csv." in err) == (2, True)
 
@@ -148,26 +173,46 @@ def test_compared_solvers_find_the_same_optimum(capsys):
     assert rows[0]["objective"] == pytest.approx(rows[1]["objective"], rel=1e-6)
 
 
-def test_a_frontier_has_the_best_channel_below_published_mechanisms(capsys):
-    line = "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01 --out f"
-    assert run(capsys, line)[0] == 0
-    rows = list(csv.DictReader(Path("f/frontier.csv").read_text().splitlines()))
-    assert len(rows) == 4 * (1 + 7)  # four budgets; the best channel and seven mechanisms
-    losses = {}
-    failures = {}
-    for row in rows:
-        budget = float(row["epsilon"]), float(row["delta"])
+@pytest.fixture(scope="module")
+def frontier_rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """Return the rows of a frontier at four budgets, with the best channel and seven mechanisms."""
+    folder = tmp_path_factory.mktemp("frontier")
+    line = "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01"
+    assert CliRunner().invoke(app, [*line.split(), "--out", str(folder)]).exit_code == 0
+    rows = list(csv.DictReader((folder / "frontier.csv").read_text().splitlines()))
+    assert len(rows) == 4 * (1 + 7)
+    return rows
+
+
+def test_a_frontier_has_the_best_channel_below_published_mechanisms(
+    frontier_rows: list[dict[str, str]],
+):
+    losses = {}  # By mechanism, ε and δ.
+    for row in frontier_rows:
         if row["objective"]:
-            losses[row["mechanism"], *budget] = float(row["objective"])
-        else:
-            failures[row["mechanism"], budget[1]] = row["failure"]
-    assert failures["clamped discrete Gaussian", 0] == "it needs delta > 0"
+            key = (row["mechanism"], float(row["epsilon"]), float(row["delta"]))
+            losses[key] = float(row["objective"])
     for epsilon in (0.5, 1):
         pure_loss = losses["channel", epsilon, 0]
         assert losses["channel", epsilon, 0.01] < pure_loss
         assert pure_loss < losses["clamped geometric", epsilon, 0]
         assert pure_loss < losses["randomized response", epsilon, 0]
-    assert {row["certified"] for row in rows if row["mechanism"] == "channel"} == {"True"}
+
+
+def test_the_channels_of_a_frontier_are_certified(frontier_rows: list[dict[str, str]]):
+    channels = [row for row in frontier_rows if row["mechanism"] == "channel"]
+    assert {row["certified"] for row in channels} == {"True"}
+
+
+def test_a_frontier_says_why_a_published_mechanism_has_no_loss(
+    frontier_rows: list[dict[str, str]],
+):
+    pure_failures = {
+        row["failure"]
+        for row in frontier_rows
+        if row["mechanism"] == "clamped discrete Gaussian" and float(row["delta"]) == 0
+    }
+    assert pure_failures == {"it needs delta > 0"}
 
 
 def test_a_frontier_of_the_error_rate_under_pure_dp_is_optimal():

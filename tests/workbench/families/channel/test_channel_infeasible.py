@@ -80,6 +80,7 @@ def solver_that_reports_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = Session.solve
 
     def report_infeasible(self: Session, *arguments: Any, **options: Any) -> Any:
+        """Solve the program, and return the answer of a solver that calls it infeasible."""
         return replace(
             solve(self, *arguments, **options),
             termination=Termination.INFEASIBLE,
@@ -89,6 +90,7 @@ def solver_that_reports_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     def fail(self: GrowingProgram, *arguments: Any) -> Any:
+        """Raise the error of a program with growing rows that a solver calls infeasible."""
         raise SolverError("highs ended a growing program with 'Infeasible'.")
 
     monkeypatch.setattr(Session, "solve", report_infeasible)

@@ -118,7 +118,7 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_listed_pairs(se
 def test_random_shares_never_prove_more_than_the_optimum_of_a_line(seed: int):
     """A share is the dual value of one answer: of the constraint that its row sums to 1."""
     epsilon = Fraction(seed + 2, 7)
-    shares = np.random.default_rng(seed).normal(0, 1, 6)
+    shares = np.random.default_rng(seed).normal(size=6)
     bound = bound_loss_on_line(SQUARED_LOSSES, LINE.prior, epsilon, shares)
     assert bound <= wb.design(LINE, epsilon=epsilon).details["loss"]
 

@@ -1,4 +1,4 @@
-"""Directed neighbours: one order of every pair is protected, and reports and files state it."""
+"""Test directed neighbours: one order of each pair is protected, and reports and files state it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,17 +134,29 @@ def test_a_directed_formula_states_it_and_does_not_prove_the_other_order(tmp_pat
 DIRECTED_ERRORS = {"directed": True, "epsilon": 1, "loss": "error-rate"}
 
 
-def test_the_rows_of_a_recommendation_state_which_orders_they_protect():
-    table = wb.recommend(answers="0..4", max_shift=2, **DIRECTED_ERRORS)
-    notes = {row["class"]: row["notes"] for row in table}
+@pytest.fixture(scope="module")
+def recommendation() -> Any:
+    """Return the recommendation of mechanisms for directed neighbours."""
+    return wb.recommend(answers="0..4", max_shift=2, **DIRECTED_ERRORS)
+
+
+def test_the_rows_of_a_recommendation_state_which_orders_they_protect(recommendation: Any):
+    notes = {row["class"]: row["notes"] for row in recommendation}
     assert "protects one order of each pair only" in notes["best channel"]
     assert "protects one order of each pair only" in notes["modulo noise"]
     assert "protects both sides of each pair" in notes["integer noise, clamped"]
     assert "directed" in notes["RR-on-Bins"]
-    assert any("Directed neighbours" in sentence for sentence in table.sentences)
-    assert all("--directed" in row["command"].split() for row in table if row["command"])
-    for name in ("best channel", "exponential"):
-        assert table.design(name).mechanism.is_one_sided
+    assert any("Directed neighbours" in sentence for sentence in recommendation.sentences)
+
+
+def test_the_commands_of_a_directed_recommendation_have_the_option(recommendation: Any):
+    commands = [row["command"] for row in recommendation if row["command"]]
+    assert all("--directed" in command.split() for command in commands)
+
+
+@pytest.mark.parametrize("name", ["best channel", "exponential"])
+def test_designs_of_a_directed_recommendation_are_one_sided(recommendation: Any, name: str):
+    assert recommendation.design(name).mechanism.is_one_sided
 
 
 def test_modulo_noise_and_the_best_channel_are_the_same_for_reversed_pairs():

@@ -1,10 +1,12 @@
-"""Channels with free outputs are at least as good as those on a fine grid of outputs.
+"""Test that channels with free outputs are at least as good as those on a fine grid of outputs.
 
-Their lower bound holds for all real outputs, so it is at most the optimum on the grid.
+A channel has free outputs if the search chooses them among all real numbers. Its lower bound holds
+for all real outputs, so it is at most the optimum on the grid.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -35,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
 
 
 def evaluate_loss(loss: str, r: np.ndarray) -> np.ndarray:
-    """Evaluate a named loss at errors r, output minus answer."""
+    """Evaluate a named loss at errors r, output minus answer. Returns the shape of r."""
     if loss == "squared":
         return r**2
     if loss == "absolute":
@@ -117,9 +119,13 @@ CASES = [
 
 
 def list_epsilons(answers, neighbours, epsilon: float) -> dict:
-    """Return the ordered pairs of neighbouring positions, each with the same ε."""
+    """Return the ordered pairs of neighbouring positions, each with the same ε.
+
+    `neighbours` is the second entry of a case of CASES.
+    """
 
     def are_neighbours(i: int, j: int) -> bool:
+        """Return whether the answers at two positions are neighbours."""
         if "max_shift" in neighbours:
             return abs(answers[i] - answers[j]) <= neighbours["max_shift"]
         return neighbours["neighbours"] == "all" or abs(i - j) == 1
@@ -128,25 +134,45 @@ def list_epsilons(answers, neighbours, epsilon: float) -> dict:
     return {(i, j): epsilon for i in range(k) for j in range(k) if i != j and are_neighbours(i, j)}
 
 
-@pytest.mark.parametrize(("answers", "neighbours", "loss", "prior", "epsilon", "delta"), CASES)
-def test_free_outputs_are_at_least_as_good_as_a_fine_grid_and_proven(
-    answers, neighbours, loss, prior, epsilon, delta
-):
-    query = wb.FiniteQuery(answers, "free", prior="worst" if prior is None else prior, **neighbours)
-    design = wb.design(query, loss=loss, epsilon=epsilon, delta=delta)
+@functools.cache
+def design_case(index: int) -> wb.Design:
+    """Design the channel with free outputs of a case of CASES."""
+    answers, neighbours, loss, prior, epsilon, delta = CASES[index]
+    prior = "worst" if prior is None else prior
+    query = wb.FiniteQuery(answers, "free", prior=prior, **neighbours)
+    return wb.design(query, loss=loss, epsilon=epsilon, delta=delta)
+
+
+@pytest.mark.parametrize("index", range(len(CASES)))
+def test_free_outputs_are_at_least_as_good_as_a_fine_grid(index: int):
+    answers, neighbours, loss, prior, epsilon, delta = CASES[index]
+    design = design_case(index)
     epsilons = list_epsilons(answers, neighbours, float(epsilon))
-    low, high = min(answers), max(answers)
+    low = min(answers)
+    high = max(answers)
     grid = np.unique([*np.linspace(low, high, 61), *answers])
     grid_loss = solve_on_grid(answers, epsilons, loss, grid, prior, float(delta))
     assert design.objective <= grid_loss * (1 + 1e-9)
     assert design.bound <= grid_loss
-    assert design.objective - design.bound <= 1e-6 * design.objective
-    outputs = [float(o) for o in design.question.outputs]
-    loss_on_outputs = solve_on_grid(answers, epsilons, loss, outputs, prior, float(delta))
-    assert design.objective == pytest.approx(loss_on_outputs, rel=1e-6)
     # Rounding an output at random to two outputs of the grid, h apart, adds at most h²/4.
     step = (high - low) / 60
     assert grid_loss - design.bound <= step**2 / 4 + 1e-6 * grid_loss
+
+
+@pytest.mark.parametrize("index", range(len(CASES)))
+def test_free_outputs_have_the_smallest_loss_of_a_channel_on_them(index: int):
+    answers, neighbours, loss, prior, epsilon, delta = CASES[index]
+    design = design_case(index)
+    epsilons = list_epsilons(answers, neighbours, float(epsilon))
+    outputs = [float(output) for output in design.question.outputs]
+    loss_on_outputs = solve_on_grid(answers, epsilons, loss, outputs, prior, float(delta))
+    assert design.objective == pytest.approx(loss_on_outputs, rel=1e-6)
+
+
+@pytest.mark.parametrize("index", range(len(CASES)))
+def test_free_outputs_are_proven_optimal_and_private(index: int):
+    design = design_case(index)
+    assert design.objective - design.bound <= 1e-6 * design.objective
     assert design.certificate is not None
     assert design.private
 
@@ -175,11 +201,9 @@ def test_the_losses_of_the_lower_question_are_slightly_below_the_loss(name: str)
 
     Between the knots they are linear, and below the loss by at most the largest step²/4.
     """
-    rng = np.random.default_rng(5)
     inputs = [Fraction(0), Fraction(1), Fraction(5, 2), Fraction(7)]
-    random_points = [
-        Fraction(round(float(a), 3)).limit_denominator(1000) for a in rng.uniform(0, 7, 9)
-    ]
+    random_floats = np.random.default_rng(5).uniform(low=0, high=7, size=9).round(3)
+    random_points = [Fraction(value).limit_denominator(1000) for value in random_floats.tolist()]
     anchors = sorted({*random_points, *inputs})
     question = make_lower_question(inputs, anchors, parse_loss(name))
     assert question.losses.values.min() >= 0
@@ -228,17 +252,27 @@ def test_the_smallest_epsilon_for_a_loss_inverts_the_smallest_loss():
     assert design.question.m == len(design.mechanism.outputs)
 
 
-def test_a_saved_channel_contains_its_chosen_outputs_and_is_proven(capsys, tmp_path: Path):
-    file = tmp_path / "free.json"
-    line = f"design channel --answers 0..10 --max-shift 1 --outputs free --epsilon 1 --save {file}"
-    code, out, _ = run(capsys, line)
+FREE_COMMAND = "design channel --answers 0..10 --max-shift 1 --outputs free --epsilon 1"
+
+
+def test_the_command_states_that_a_channel_publishes_other_values_than_answers(capsys):
+    code, out, _ = run(capsys, FREE_COMMAND)
     assert code == 0
     assert "optimal channel with real outputs" in out
     assert "publishes 11 values (not only answers)" in out
-    code, out, _ = run(capsys, f"check {file}")
+
+
+def test_a_saved_channel_with_free_outputs_is_proven(capsys, tmp_path: Path):
+    path = tmp_path / "free.json"
+    assert run(capsys, f"{FREE_COMMAND} --save {path}")[0] == 0
+    code, out, _ = run(capsys, f"check {path}")
     assert code == 0
+    # Value of the current program, pinned.
     assert "squared loss is 1.34593406" in out
-    code, out, _ = run(capsys, f"{line} --json")
+
+
+def test_the_report_of_a_channel_contains_its_chosen_outputs(capsys):
+    _, out, _ = run(capsys, f"{FREE_COMMAND} --json")
     report = json.loads(out)
     assert report["question"]["free"] is True
     assert len(report["channel"][0]) == len(report["question"]["outputs"])

@@ -261,6 +261,7 @@ def test_a_channel_with_an_interval_is_returned_if_its_method_is_exhausted(monke
     solve = problem.solve_by_interior_point
 
     def solve_with_gap(request):
+        """Solve the request, and lower its bound."""
         masses, bound = solve(request)
         return masses, bound * (1 - Fraction(5, 10_000))
 

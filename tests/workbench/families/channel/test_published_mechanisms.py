@@ -1,4 +1,4 @@
-"""Published mechanisms have their best private parameter, and user-defined baselines are compared.
+"""Test that published mechanisms have their best private parameter, and user-defined baselines.
 
 `ENTRIES` has the published mechanisms by name. An entry that does not apply to a query
 gives a reason.
@@ -6,10 +6,11 @@ gives a reason.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
-from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
 
 ENTRIES = index_by_name(PUBLISHED)
+# The laws of noise on an interval -A..A.
+BOUNDED_LAW_NAMES = sorted({*LAW_NAMES} - {"geometric", "discrete Gaussian", "staircase"})
 PLANAR = {"planar Laplace, remapped", "planar exponential"}
 
 
@@ -57,44 +60,69 @@ def compute_hockey_stick(masses: np.ndarray, epsilon: float, reach: int) -> floa
     return max(hockey_sticks)
 
 
-@pytest.mark.parametrize("reach", [1, 3])
-@pytest.mark.parametrize("name", LAW_NAMES)
-def test_fitted_laws_use_the_whole_budget(name: str, reach: int):
-    """The law lies on -400..400, at ε = 1/2 and δ = 1/100."""
-    if (name, reach) == ("staircase", 1):
-        with pytest.raises(NotApplicable, match="it equals geometric noise"):
-            fit_laws(name, reach, epsilon=Fraction(1, 2), delta=Fraction(1, 100), notion="dp")
-        return
+# Published laws of noise that are fitted to ε = 1/2 and δ = 1/100. `reach` is the largest difference
+# of neighbouring answers. Nearly all of the mass lies on -400..400.
+
+
+def fit(name: str, reach: int) -> Any:
+    """Fit the laws of a name. All are private."""
     fits = fit_laws(name, reach, epsilon=Fraction(1, 2), delta=Fraction(1, 100), notion="dp")
     assert all(fit.is_private() for fit in fits)
-    masses = compute_masses(fits[0].law, low=-400, high=400)
+    return fits
+
+
+def compute_fitted_masses(fitted: Any) -> np.ndarray:
+    """Return the masses of a fitted law on -400..400. Shape (801,)."""
+    masses = compute_masses(fitted.law, low=-400, high=400)
     assert masses.sum() == pytest.approx(1)
+    return masses
+
+
+@pytest.mark.parametrize("reach", [1, 3])
+@pytest.mark.parametrize("name", ["geometric", "discrete Gaussian"])
+def test_a_law_with_a_real_parameter_uses_the_whole_delta(name: str, reach: int):
+    masses = compute_fitted_masses(fit(name, reach)[0])
     delta = compute_hockey_stick(masses, epsilon=0.5, reach=reach)
-    if name in ("geometric", "discrete Gaussian"):
-        assert delta == pytest.approx(0.01, rel=1e-4)
-    elif name == "staircase":
-        assert delta == pytest.approx(0, abs=1e-12)
-        assert len(fits) == reach
-    else:
-        # The support is -A..A with an integer A. Without both ends it is not private.
-        assert delta <= 0.01
-        largest_noise = int(fits[0].value)
-        shorter = masses.copy()
-        shorter[[400 - largest_noise, 400 + largest_noise]] = 0
-        assert compute_hockey_stick(shorter / shorter.sum(), epsilon=0.5, reach=reach) > 0.01
+    assert delta == pytest.approx(0.01, rel=1e-4)
+
+
+def test_there_is_a_staircase_without_delta_for_each_width_up_to_the_reach():
+    fits = fit("staircase", reach=3)
+    assert len(fits) == 3
+    masses = compute_fitted_masses(fits[0])
+    assert compute_hockey_stick(masses, epsilon=0.5, reach=3) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_staircase_for_reach_1_is_refused_because_it_is_geometric_noise():
+    with pytest.raises(NotApplicable, match="it equals geometric noise"):
+        fit("staircase", reach=1)
+
+
+@pytest.mark.parametrize("reach", [1, 3])
+@pytest.mark.parametrize("name", BOUNDED_LAW_NAMES)
+def test_a_law_on_an_interval_has_the_shortest_private_one(name: str, reach: int):
+    """The support is -A..A with an integer A. Without both ends it is not private."""
+    fitted = fit(name, reach)[0]
+    masses = compute_fitted_masses(fitted)
+    assert compute_hockey_stick(masses, epsilon=0.5, reach=reach) <= 0.01
+    largest_noise = int(fitted.value)
+    shorter_masses = masses.copy()
+    shorter_masses[[400 - largest_noise, 400 + largest_noise]] = 0
+    shorter_masses /= shorter_masses.sum()
+    assert compute_hockey_stick(shorter_masses, epsilon=0.5, reach=reach) > 0.01
 
 
 def test_clamped_rows_sum_the_law_beyond_the_ends():
-    law = fit_laws("geometric", reach=2, epsilon=Fraction(1), delta=Fraction(0), notion="pure")[
-        0
-    ].law
+    """Geometric noise η has the mass (1 - α)/(1 + α) α^|η|, and the answers are 0..4."""
+    fits = fit_laws("geometric", reach=2, epsilon=Fraction(1), delta=Fraction(0), notion="pure")
+    law = fits[0].law
     alpha = float(law.ratio)
-    rows = np.zeros((5, 5))
-    for q in range(5):
-        for noise in range(-300, 301):
-            mass = (1 - alpha) / (1 + alpha) * alpha ** abs(noise)
-            rows[q, min(4, max(0, q + noise))] += mass
-    assert np.allclose([*compute_clamped_rows(law, 5)], rows, rtol=1e-12, atol=0)
+    expected_rows = np.zeros((5, 5))
+    for answer, noise in itertools.product(range(5), range(-300, 301)):
+        mass = (1 - alpha) / (1 + alpha) * alpha ** abs(noise)
+        output = min(4, max(0, answer + noise))
+        expected_rows[answer, output] += mass
+    assert np.allclose([*compute_clamped_rows(law, 5)], expected_rows, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("epsilon", [1, 20, 40, 300])
@@ -340,7 +368,7 @@ def permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
     else the next one is visited.
     """
     masses = [Fraction(0)] * len(weights)
-    for order in permutations(range(len(weights))):
+    for order in itertools.permutations(range(len(weights))):
         remaining_mass = Fraction(1, math.factorial(len(weights)))
         for j in order:
             masses[j] += remaining_mass * weights[j]

@@ -105,6 +105,7 @@ def test_a_coarse_grid_comes_first_if_the_sensitivity_is_a_whole_number_of_cells
         """Raised at the first report of a grid."""
 
     def stop_at_first_grid(line: str) -> None:
+        """Stop the search at a line of its progress such as "8 cells: loss ..."."""
         if " cells: " in line:
             raise FirstGridDone(line)
 
