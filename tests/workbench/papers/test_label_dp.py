@@ -1,4 +1,9 @@
-"""Test the paper of Ghazi et al. on label DP: values, errata, and loaders of the real files."""
+"""Test the reproduction of Ghazi et al. 2022 on label DP: values, errata, loaders of the real files.
+
+The labels of the paper (amounts of Criteo, weeks of the census) are not part of this repository. A
+stand-in is a column that is fitted to the numbers that the paper prints. An artifact is a figure or a
+table of the paper.
+"""
 
 from __future__ import annotations
 

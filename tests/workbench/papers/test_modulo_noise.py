@@ -214,6 +214,7 @@ def staircase_table() -> pd.DataFrame:
 
 
 def test_table1_has_the_stored_optima(staircase_table: pd.DataFrame) -> None:
+    # The masses f(0) for one-sided differences, and the error rate for symmetric ones.
     assert staircase_table["optimum_f0"].tolist() == pytest.approx(
         [0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9
     )

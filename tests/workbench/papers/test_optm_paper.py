@@ -68,7 +68,7 @@ def few_starts() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def table_1(few_starts: None) -> Artifact:
-    """Return Table 1."""
+    """Return Table 1 of the paper, computed with few starts."""
     return make_artifact("table1")
 
 
@@ -133,7 +133,7 @@ def test_a_cell_of_table_1_has_the_printed_error(mechanism: str):
 
 @pytest.fixture(scope="module")
 def table_2(few_starts: None) -> Artifact:
-    """Return Table 2."""
+    """Return Table 2 of the paper, computed with few starts."""
     return make_artifact("table2")
 
 

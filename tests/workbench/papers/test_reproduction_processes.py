@@ -288,6 +288,7 @@ def test_two_runs_write_the_same_bytes_and_the_readme_links_to_their_files(
 
 def test_an_error_keeps_the_artifacts_that_ended_before(use_paper: Any, tmp_path: Path) -> None:
     def fail(full: bool) -> Artifact:
+        """Fail in place of making an artifact."""
         raise WorkbenchError("No.")
 
     paper = make_test_paper([])
@@ -301,6 +302,7 @@ def test_an_error_keeps_the_artifacts_that_ended_before(use_paper: Any, tmp_path
 
 def test_a_step_that_kills_its_processes_is_named(use_paper: Any, tmp_path: Path) -> None:
     def run_and_die(tasks: Any, jobs: int, work: Any, *, tasks_per_process: int) -> Any:
+        """Run tasks like `run_on_processes` whose processes die in the second task."""
         # The result None means that the processes of this task died.
         yield 1, None
 

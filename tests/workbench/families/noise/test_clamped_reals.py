@@ -79,22 +79,34 @@ def test_clamped_loss_of_asymmetric_noise_raises():
         asymmetric.clamped_loss("squared", WEIGHTS)
 
 
-def test_samples_of_clamped_noise_have_its_loss(tmp_path):
-    """The design, its file and its samples agree."""
-    question = wb.RealNoise(1, clamp="0..2")
-    clamped = wb.design(question, epsilon=1, loss="absolute", steps=4)
+@pytest.fixture(scope="module")
+def clamped_design() -> wb.Design:
+    """Return a design of noise that is clamped to 0..2."""
+    return wb.design(wb.RealNoise(1, clamp="0..2"), epsilon=1, loss="absolute", steps=4)
+
+
+def test_clamping_reduces_the_loss_of_the_same_noise(clamped_design: wb.Design):
     unclamped = wb.design(wb.RealNoise(1), epsilon=1, loss="absolute", steps=4)
-    assert clamped.mechanism.cells == unclamped.mechanism.cells
-    assert clamped.bound is None
-    assert clamped.objective < unclamped.objective
-    clamped.save(tmp_path / "clamped.json")
-    loaded = wb.load(tmp_path / "clamped.json")
-    assert loaded == clamped.mechanism
-    x = np.linspace(0, 2, 20_001)
-    published = loaded.publish(x, insecure_seed=1)
+    assert clamped_design.mechanism.cells == unclamped.mechanism.cells
+    assert clamped_design.objective < unclamped.objective
+
+
+def test_clamped_noise_on_the_reals_has_no_lower_bound(clamped_design: wb.Design):
+    assert clamped_design.bound is None
+
+
+def test_a_saved_design_of_clamped_noise_is_loaded_unchanged(clamped_design: wb.Design, tmp_path):
+    clamped_design.save(tmp_path / "clamped.json")
+    assert wb.load(tmp_path / "clamped.json") == clamped_design.mechanism
+
+
+def test_samples_of_clamped_noise_have_its_loss(clamped_design: wb.Design):
+    answers = np.linspace(0, 2, 20_001)
+    published = clamped_design.mechanism.publish(answers, insecure_seed=1)
     assert published.min() == 0
     assert published.max() == 2
-    assert np.abs(published - x).mean() == pytest.approx(clamped.objective, abs=0.03)
+    mean_error = np.abs(published - answers).mean()
+    assert mean_error == pytest.approx(clamped_design.objective, abs=0.03)
 
 
 def test_budget_of_clamped_noise_cannot_be_minimised():
@@ -107,57 +119,70 @@ def test_budget_of_clamped_noise_cannot_be_minimised():
 def test_clamping_the_staircase_changes_its_loss_and_not_its_law(prior: str, loss: str):
     question = wb.RealNoise(3, clamp="-1..2")
     design = wb.design(question, loss=loss, prior=prior, epsilon=1)
-    plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1)
-    assert design.mechanism.cells == plain.mechanism.cells
+    unclamped = wb.design(wb.RealNoise(3), loss=loss, epsilon=1)
+    assert design.mechanism.cells == unclamped.mechanism.cells
     weights = None if prior == "worst" else (1, 3)
     assert design.objective == pytest.approx(
         float(design.mechanism.clamped_loss(loss, weights)), rel=1e-12
     )
-    assert design.objective < plain.objective
+    assert design.objective < unclamped.objective
 
 
 @pytest.mark.parametrize(
-    ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "for the worst answer")]
+    ("prior", "note"), [("1,3", "each of 2 equal parts"), ("worst", "for the worst answer")]
 )
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_prior_gives_weights_of_parts_of_the_range(prior: str, words: str, loss: str):
-    """`recommend` returns the same, and its command computes the same row."""
+def test_prior_gives_weights_of_parts_of_the_range(prior: str, note: str, loss: str):
+    """`recommend` returns a row with the same loss, and a command with the prior."""
+    question = wb.RealNoise(3, clamp="-1..2")
+    design = wb.design(question, loss=loss, prior=prior, epsilon=1, delta="0.01")
+    assert note in design.words[-1]
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
-    design = wb.design(
-        wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01"
-    )
     assert design.objective == row["objective"]
-    assert words in design.words[-1]
     assert f"--prior {prior}" in row["command"]
-    plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
-    assert design.mechanism.cells == plain.mechanism.cells
-    assert design.objective < plain.objective
-    error = compute_expected_error(design.mechanism, loss)
+
+
+@pytest.mark.parametrize("prior", ["1,3", "worst"])
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_clamping_at_delta_changes_the_loss_and_not_the_law(prior: str, loss: str):
+    question = wb.RealNoise(3, clamp="-1..2")
+    design = wb.design(question, loss=loss, prior=prior, epsilon=1, delta="0.01")
+    unclamped = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
+    assert design.mechanism.cells == unclamped.mechanism.cells
+    assert design.objective < unclamped.objective
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_expected_error_of_clamped_noise_is_its_clamped_loss(loss: str):
+    question = wb.RealNoise(3, clamp="-1..2")
+    mechanism = wb.design(question, loss=loss, epsilon=1, delta="0.01").mechanism
+    unclamped = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01").mechanism
+    error = compute_expected_error(mechanism, loss)
     uniform_prior = (1,)  # The weight of the whole range, as one part.
-    assert error.mean_error == design.mechanism.clamped_loss(loss, uniform_prior)
-    assert error.worst_error == design.mechanism.clamped_loss(loss, None)
-    assert error.mean_error < plain.mechanism.loss(loss)
+    assert error.mean_error == mechanism.clamped_loss(loss, uniform_prior)
+    assert error.worst_error == mechanism.clamped_loss(loss, None)
+    assert error.mean_error < unclamped.loss(loss)
 
 
 def test_stopped_search_reports_the_loss_of_clamped_noise(monkeypatch):
-    """The reported loss is not that of the noise before it is clamped."""
-    plain = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
-    known = wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
-    late = wb.NotProven(
-        "The search stopped.", design=replace(plain, details={**plain.details, "stopped": True})
-    )
+    """The search designs noise that is not clamped. The reported loss is the one after clamping."""
+    question = wb.RealNoise(3, clamp="-1..2")
+    clamped = wb.design(question, loss="absolute", epsilon=1, delta="0.01")
+    unclamped = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
+    best_so_far = replace(unclamped, details={**unclamped.details, "stopped": True})
 
-    def stopped(*_: object, **__: object) -> None:
-        raise late
+    def stop_search(*_: object, **__: object) -> None:
+        """End like a search for unclamped noise that reaches its time limit."""
+        raise wb.NotProven("The search stopped.", design=best_so_far)
 
-    monkeypatch.setattr("workbench.families.noise.problem.NoiseSession.design", stopped)
+    monkeypatch.setattr("workbench.families.noise.problem.NoiseSession.design", stop_search)
     with pytest.raises(
-        wb.NotProven, match=f"Clamped, its expected loss is {known.objective:.9g}"
+        wb.NotProven, match=f"Clamped, its expected loss is {clamped.objective:.9g}"
     ) as error:
-        wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
-    assert (error.value.incumbent, error.value.bound) == (known.objective, None)
-    assert error.value.design.mechanism.question.clamp == known.mechanism.question.clamp
+        wb.design(question, loss="absolute", epsilon=1, delta="0.01")
+    assert (error.value.incumbent, error.value.bound) == (clamped.objective, None)
+    assert error.value.design.mechanism.question.clamp == clamped.mechanism.question.clamp
     assert "the best found before it is clamped" in error.value.design.words[-1]
 
 

@@ -1,13 +1,19 @@
-"""Test noise and finite channels under DP curves, Rényi DP, zCDP and GDP."""
+"""Test noise on the integers and the reals, and finite channels, under notions of several bounds.
+
+These are curve (a list of (ε, δ) pairs that all hold), tradeoff, Rényi DP, zCDP and GDP.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -24,6 +30,7 @@ from workbench.models.oracles.canonical_noise import (
 )
 from workbench.privacy.audit import audit
 
+# Notion -> the options of its budget.
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
     "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
@@ -45,46 +52,69 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return int(stop.value.code or 0), captured.out, captured.err
 
 
+# Notion -> the claim of a certificate at a budget that is about a tenth smaller.
+SMALLER_CLAIMS: dict[str, dict[str, Any]] = {
+    "curve": {"parameters": {"curve": "0.5:0.09,1:0.009"}},
+    "tradeoff": {"parameters": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}},
+    "renyi": {"epsilon": Fraction("0.45"), "parameters": {"alpha": 4}},
+    "zcdp": {"parameters": {"rho": Fraction("0.045")}},
+    "gdp": {"parameters": {"mu": Fraction("1.35")}},
+}
+
+
+@functools.cache
+def design_integer_noise(notion: str) -> wb.Design:
+    """Design noise on the integers for the sensitivity 1 at the budget of a notion."""
+    return wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
+
+
 @pytest.mark.parametrize("notion", BUDGETS)
-def test_integer_noise_is_certified_and_within_its_gap(notion, tmp_path: Path):
-    design = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
+def test_integer_noise_is_private_and_within_its_gap(notion: str):
+    design = design_integer_noise(notion)
     assert design.private
     assert design.status == "optimal"
     assert design.bound <= design.objective <= design.bound * (1 + 1e-5)
     assert design.oracle.agrees
-    if notion == "zcdp":  # The discrete Gaussian has 10, so almost nothing is gained.
-        assert 9.993 < design.bound <= design.objective < 10
-    design.save(tmp_path / "design.json")
-    proof = wb.check(tmp_path / "design.json")
-    assert proof.claim.notion.name == notion
-    tighter = {
-        name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
-        for name, value in BUDGETS[notion].items()
-        if name not in ("curve", "tradeoff")
-    }
-    points = {
-        "curve": {"curve": "0.5:0.09,1:0.009"},
-        "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
-    }
-    claim = {"parameters": {**tighter, **points.get(notion, {})}}
-    if "epsilon" in tighter:
-        claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
+
+
+def test_integer_noise_under_zcdp_has_a_slightly_smaller_variance_than_the_discrete_gaussian():
+    """The discrete Gaussian has the variance 1/(2ρ) = 10. The other numbers are pinned."""
+    design = design_integer_noise("zcdp")
+    assert 9.993 < design.bound <= design.objective < 10
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_the_certificate_of_integer_noise_names_its_notion(notion: str, tmp_path: Path):
+    design_integer_noise(notion).save(tmp_path / "design.json")
+    assert wb.check(tmp_path / "design.json").claim.notion.name == notion
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_integer_noise_is_not_certified_at_a_smaller_budget(notion: str):
     with pytest.raises(wb.NotCertified):
-        wb.Certificate(design.mechanism, notion, **claim)
-    text = (tmp_path / "design.json").read_text()
-    law = json.loads(text)["mechanism"]["weights"]
-    heavy = max(law, key=lambda weight: int(weight, 0))
-    (tmp_path / "other.json").write_text(text.replace(heavy, hex(int(heavy, 0) * 2)))
+        wb.Certificate(design_integer_noise(notion).mechanism, notion, **SMALLER_CLAIMS[notion])
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_a_certificate_with_a_changed_mass_is_refused(notion: str, tmp_path: Path):
+    path = tmp_path / "design.json"
+    design_integer_noise(notion).save(path)
+    text = path.read_text()
+    largest_weight = max(json.loads(text)["mechanism"]["weights"], key=lambda hexa: int(hexa, 0))
+    doubled_weight = hex(2 * int(largest_weight, 0))
+    path.write_text(text.replace(largest_weight, doubled_weight))
     with pytest.raises(wb.WorkbenchError):
-        wb.check(tmp_path / "other.json")
+        wb.check(path)
 
 
 def test_optima_equal_known_laws():
     """The optima are a closed form, the known optimum of an LP and the rounded Gaussian's loss."""
-    b = math.exp(-0.7)
+    # Geometric noise with the ratio α = e^-ε has the variance 2α/(1 - α)².
+    alpha = math.exp(-0.7)
     assert canonical_loss(points=[(0.7, 0.0)], loss=lambda k: k * k) == pytest.approx(
-        2 * b / (1 - b) ** 2, rel=1e-12
+        2 * alpha / (1 - alpha) ** 2, rel=1e-12
     )
+    # The optimum of `design noise --epsilon 1 --delta 1e-3`, pinned in test_noise_design.py, too.
     assert canonical_loss(points=[(1.0, 1e-3)], loss=lambda k: k * k) == pytest.approx(
         1.7739, abs=5e-5
     )
@@ -98,14 +128,18 @@ def test_optima_equal_known_laws():
 
 @pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
 def test_relaxation_is_below_every_feasible_law(kind):
-    """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
+    """Geometric noise is feasible for its own divergences, so every bound is below its loss.
+
+    The bounds increase with the reach of the program.
+    """
     ratio = math.exp(-0.5)
     law = IntegerLaw(
         first=-1, weights=[Fraction(ratio), 1, Fraction(ratio)], period=1, ratio=Fraction(ratio)
     )
     loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
     p, q, _ = law.compare_with_shift(1)
-    total, pairs = float(law.total), [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
+    total = float(law.total)
+    pairs = [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
     if kind == POWER_CONE:
         bound = Bound(POWER_CONE, level=3.0, limit=sum(a**3 * b**-2 for a, b in pairs) / total)
     elif kind == RELATIVE_ENTROPY:
@@ -114,22 +148,23 @@ def test_relaxation_is_below_every_feasible_law(kind):
         )
     else:
         bound = Bound(HOCKEY_STICK, math.exp(0.5), limit=0.0)
-    before = 0.0
-    for size in (3, 8, 15):
+    previous_bound = 0.0
+    for reach in (3, 8, 15):
         program = LineProgram(
             sensitivity=1,
-            reach=size,
+            reach=reach,
             losses=[LineLoss.from_name("squared").value_at],
             bounds=[bound],
         )
-        near = program.columns_of_law(
-            np.array([float(mass / law.total) for mass in law.weights_between(low=-40, high=40)])
-        )
-        answer = program.solve(near)
-        assert before * (1 - 1e-9) <= float(answer.bound) <= loss * (1 + 1e-9)
-        assert float(answer.bound) == pytest.approx(answer.value, rel=1e-7)
-        before = float(answer.bound)
-    assert before > (0.9 if kind == HOCKEY_STICK else 0.5) * loss
+        weights = law.weights_between(low=-40, high=40)
+        masses = np.array([float(weight / law.total) for weight in weights])
+        answer = program.solve(program.columns_of_law(masses))
+        bound_of_reach = float(answer.bound)
+        assert previous_bound * (1 - 1e-9) <= bound_of_reach <= loss * (1 + 1e-9)
+        assert bound_of_reach == pytest.approx(answer.value, rel=1e-7)
+        previous_bound = bound_of_reach
+    smallest_share = 0.9 if kind == HOCKEY_STICK else 0.5
+    assert previous_bound > smallest_share * loss
 
 
 def test_merged_outcomes_equal_those_of_the_exact_law():
@@ -172,22 +207,33 @@ def test_merged_outcomes_equal_those_of_the_exact_law():
         assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
 
 
-def test_uneven_losses_clamping_and_reals_are_supported():
+def test_clamped_noise_with_an_uneven_loss_is_optimal_under_zcdp():
+    """The prior is not symmetric, so the loss of noise η and of noise -η differ."""
     prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
     design = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
     assert design.private
     assert design.objective <= design.bound * (1 + 1e-5)
-    audited = audit(design.mechanism, 0)
-    assert audited.meets("zcdp", rho="0.3")
-    assert not audited.meets("zcdp", rho="0.1")
-    curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", loss="absolute", gap="5e-3")
-    dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="5e-3")
+    privacy = audit(design.mechanism, 0)
+    assert privacy.meets("zcdp", rho="0.3")
+    assert not privacy.meets("zcdp", rho="0.1")
+
+
+def design_real_noise(gap: str, **budget: str) -> wb.Design:
+    """Design noise on the reals for the absolute error. The search stops at a relative gap."""
+    return wb.design(wb.RealNoise(1), loss="absolute", gap=gap, **budget)
+
+
+def test_real_noise_for_a_curve_of_one_point_equals_dp():
+    curve = design_real_noise("5e-3", notion="curve", curve="1:0.2")
+    dp = design_real_noise("5e-3", epsilon="1", delta="0.2")
     assert curve.objective == pytest.approx(dp.objective, rel=1e-6)
-    both = wb.design(
-        wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", loss="absolute", gap="2e-2"
-    )
-    assert both.private
-    assert both.objective > dp.bound
+
+
+def test_real_noise_for_a_curve_of_two_points_has_a_larger_loss_than_for_one():
+    two_points = design_real_noise("2e-2", notion="curve", curve="0.5:0.3,1:0.2")
+    dp = design_real_noise("5e-3", epsilon="1", delta="0.2")
+    assert two_points.private
+    assert two_points.objective > dp.bound
 
 
 def test_noise_for_curve_with_pure_end_has_tails():
@@ -372,21 +418,19 @@ def test_minimal_delta_equals_a_linear_program():
 
 def test_minimal_delta_is_zero_if_pure_noise_has_the_loss():
     design = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
-    assert (design.objective, design.bound, design.status, design.certificate.delta) == (
-        0,
-        0,
-        "optimal",
-        0,
-    )
-    with pytest.raises(
-        wb.Infeasible,
-        match=r"at most 0\.5 needs delta > 0\.1",
-    ):
+    assert design.status == "optimal"
+    assert design.objective == design.bound == design.certificate.delta == 0
+
+
+def test_a_limit_below_the_smallest_delta_is_infeasible():
+    with pytest.raises(wb.Infeasible, match=r"at most 0\.5 needs delta > 0\.1"):
         wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
 
-def test_frontiers_support_every_budget():
-    table = wb.frontier(
+@pytest.fixture(scope="module")
+def frontier_table() -> pd.DataFrame:
+    """Return a frontier of integer noise at two ε, under DP and Rényi DP, and for two losses."""
+    return wb.frontier(
         wb.IntegerNoise(1),
         notion="dp,renyi",
         epsilon="0.5,1",
@@ -394,19 +438,38 @@ def test_frontiers_support_every_budget():
         alpha="2",
         max_loss="2,3",
     ).to_frame()
-    points, least = table[table["curve"] == "point"], table[table["mechanism"] == "least epsilon"]
+
+
+def test_a_frontier_has_a_certified_point_for_each_notion_and_epsilon(
+    frontier_table: pd.DataFrame,
+):
+    points = frontier_table[frontier_table["curve"] == "point"]
     assert len(points) == 4
     assert points["certified"].all()
     assert (points["bound"] <= points["objective"]).all()
-    assert least["objective"].tolist() == sorted(least["objective"], reverse=True)
-    gaussian = table[(table["mechanism"] == "discrete Gaussian") & (table["notion"] == "renyi")]
-    assert (
-        gaussian["objective"].to_numpy() >= points[points["notion"] == "renyi"]["bound"].to_numpy()
-    ).all()
-    channel = wb.frontier(
-        wb.FiniteQuery("0..2", max_shift=1), notion="renyi", alpha=2, epsilon="0.5,1"
-    ).to_frame()
-    assert channel["objective"].is_monotonic_decreasing
+
+
+def test_the_least_epsilon_of_a_frontier_decreases_with_the_loss(frontier_table: pd.DataFrame):
+    epsilons = frontier_table[frontier_table["mechanism"] == "least epsilon"]["objective"].tolist()
+    assert epsilons == sorted(epsilons, reverse=True)
+
+
+def test_the_discrete_gaussian_is_not_below_the_bound_under_renyi_dp(
+    frontier_table: pd.DataFrame,
+):
+    renyi = frontier_table[frontier_table["notion"] == "renyi"]
+    bounds = renyi[renyi["curve"] == "point"]["bound"].to_numpy()
+    losses = renyi[renyi["mechanism"] == "discrete Gaussian"]["objective"].to_numpy()
+    assert (losses >= bounds).all()
+
+
+def test_the_losses_of_channels_under_renyi_dp_decrease_with_epsilon():
+    query = wb.FiniteQuery("0..2", max_shift=1)
+    table = wb.frontier(query, notion="renyi", alpha=2, epsilon="0.5,1").to_frame()
+    assert table["objective"].is_monotonic_decreasing
+
+
+def test_a_frontier_without_the_budget_of_its_notion_is_refused():
     with pytest.raises(wb.InvalidRequest, match="rho must be given for the notion zcdp"):
         wb.frontier(wb.IntegerNoise(1), notion="zcdp")
 

@@ -5,6 +5,8 @@ The worst-case loss is the largest expected loss of any clamped answer.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -62,25 +64,51 @@ def compute_least_worst_loss(
     return float(result.fun)
 
 
-@pytest.mark.parametrize(
+# The answers are 0..n.
+QUESTIONS = pytest.mark.parametrize(
     ("n", "sensitivity", "loss"), [(4, 1, "squared"), (4, 4, "squared"), (5, 2, "absolute")]
 )
-def test_worst_case_loss_equals_a_separate_program(n: int, sensitivity: int, loss: str):
-    """At ε = 1 and δ = 0.1. The certificate states the loss, rounded up."""
+POWERS = {"absolute": 1, "squared": 2}  # The loss of an error r is |r| to this power.
+
+
+@functools.cache
+def design_for_worst_answer(n: int, sensitivity: int, loss: str) -> wb.Design:
+    """Design clamped noise with the smallest worst-case loss at ε = 1 and δ = 0.1."""
     question = wb.IntegerNoise(sensitivity, clamp=(0, n))
-    design = wb.design(question, epsilon=1, delta=0.1, loss=loss, prior="worst")
-    assert design.bound is not None
-    assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
-    power = 2 if loss == "squared" else 1
+    return wb.design(question, epsilon=1, delta=0.1, loss=loss, prior="worst")
+
+
+@QUESTIONS
+def test_worst_case_loss_equals_a_separate_program(n: int, sensitivity: int, loss: str):
+    """The noise of the program ends earlier, so its loss cannot be smaller."""
+    design = design_for_worst_answer(n, sensitivity, loss)
+    power = POWERS[loss]
     optimum = compute_least_worst_loss(n, sensitivity, epsilon=1, delta=0.1, power=power)
     assert design.objective == pytest.approx(optimum, rel=2e-4)
-    # The noise of the program ends earlier, so its loss cannot be smaller.
     assert design.objective <= optimum * (1 + 1e-6)
+
+
+@QUESTIONS
+def test_worst_case_loss_is_proven_optimal(n: int, sensitivity: int, loss: str):
+    design = design_for_worst_answer(n, sensitivity, loss)
+    assert design.bound is not None
+    assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
+
+
+@QUESTIONS
+def test_worst_case_loss_is_the_largest_loss_of_an_answer(n: int, sensitivity: int, loss: str):
+    design = design_for_worst_answer(n, sensitivity, loss)
+    answers = np.arange(n + 1)
     losses = [
-        sum(p * abs(o - q) ** power for o, p in enumerate(row.floats))
-        for q, row in enumerate(design.mechanism.rows)
+        row.floats @ np.abs(answers - answer) ** POWERS[loss]
+        for answer, row in enumerate(design.mechanism.rows)
     ]
     assert max(losses) == pytest.approx(design.objective)
+
+
+@QUESTIONS
+def test_the_certificate_states_the_worst_case_loss_rounded_up(n: int, sensitivity: int, loss: str):
+    design = design_for_worst_answer(n, sensitivity, loss)
     assert design.certificate is not None
     statement = design.certificate.objective
     assert is_rounded_up(statement.value, statement.exact_loss_of(design.mechanism))

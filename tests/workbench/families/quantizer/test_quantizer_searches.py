@@ -53,6 +53,7 @@ from workbench.solvers.solution import Solution
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)  # ε = 1, uniform inputs and the absolute error.
+# `bins` are the outputs of a quantizer, in increasing order. m is their number.
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 SIX_BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "-1/6", "1/6", "1/2", "3"))
 
@@ -67,14 +68,14 @@ def test_pruned_search_of_optm_equals_the_full_search():
     full_solver = ProgramSolver(LAW)
     outer_bins = (Fraction(5, 2), Fraction(3), Fraction(6))
     inner_bins = (Fraction(1, 5), Fraction(1, 2), ONE)
-    for B, b in itertools.product(outer_bins, inner_bins):
-        bins = [-B, -b, b, B]
+    for outer, inner in itertools.product(outer_bins, inner_bins):
+        bins = [-outer, -inner, inner, outer]
         pruned = solve_optm(bins, LAW, solver=pruning_solver)
         full_objective = solve_all_slices(bins, ONE, full_solver)
         assert (pruned is None) == math.isinf(full_objective)
         if pruned is not None:
             assert pruned.objective == pytest.approx(full_objective, abs=1e-9)
-            # OPTM's objective (8) is an upper bound on the MAE.
+            # OPTM's objective, (8) of Cai et al. 2024, is an upper bound on the MAE.
             assert pruned.quantizer.mae() <= pruned.objective + 1e-12
     # The full search solves one program for each of the 99 slices of each of the 9 choices.
     assert full_solver.solve_count == 9 * 99
@@ -86,6 +87,7 @@ def test_kept_proofs_of_infeasibility_replace_most_solves(monkeypatch: pytest.Mo
     solve = Session.solve
 
     def count_solves(session: Session, *args: Any, **options: Any) -> Solution:
+        """Solve the program of a session, and add the session to `solves`."""
         solves.append(session)
         return solve(session, *args, **options)
 
@@ -95,49 +97,64 @@ def test_kept_proofs_of_infeasibility_replace_most_solves(monkeypatch: pytest.Mo
     assert len(solves) < solver.solve_count / 2
     solves.clear()
     monkeypatch.setattr(_LivePattern, "proves_infeasibility", lambda live, data: False)
-    without_proofs = solve_optm(SIX_BINS, LAW, solver=(solver := ProgramSolver(LAW)))
-    assert len(solves) == solver.solve_count
+    solver_without_proofs = ProgramSolver(LAW)
+    without_proofs = solve_optm(SIX_BINS, LAW, solver=solver_without_proofs)
+    assert len(solves) == solver_without_proofs.solve_count
     assert with_proofs is not None
     assert without_proofs is not None
     assert with_proofs.objective == pytest.approx(without_proofs.objective, abs=1e-9)
 
 
-# The errors are recorded results of the search, with four decimals.
-@pytest.mark.parametrize(
-    ("epsilon", "bins", "product_error"),
-    [
-        (Fraction(1, 2), ("-6", "-2/5", "2/5", "6"), 3.8971),
-        (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
-        (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728),
-    ],
-)
+WIDE_BINS = tuple(Fraction(b) for b in ("-6", "-2/5", "2/5", "6"))
+# Each row has ε, bins, and the error of the product optimum: values of the current program, pinned.
+PRODUCT_OPTIMA = [
+    (Fraction(1, 2), WIDE_BINS, 3.8971),
+    (ONE, BINS, 1.8771),
+    (Fraction(3, 2), BINS, 1.1728),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "bins", "error"), PRODUCT_OPTIMA)
+def test_the_product_optimum_is_proven_and_has_its_stored_error(
+    epsilon: Fraction, bins: tuple[Fraction, ...], error: float
+):
+    product = solve_product_optimum(bins, LawQuestion(epsilon))
+    assert product is not None
+    assert not product.notes  # A note would say that the optimum is not proven.
+    assert measure_epsilon(product.quantizer) <= float(epsilon) + 1e-9
+    assert product.objective == pytest.approx(error, abs=1.5e-4)
+    assert product.quantizer.mae() == pytest.approx(product.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "bins"), [row[:2] for row in PRODUCT_OPTIMA])
 def test_the_product_optimum_is_between_the_exact_optimum_and_optm(
-    epsilon: Fraction, bins: tuple[str, ...], product_error: float
+    epsilon: Fraction, bins: tuple[Fraction, ...]
 ):
     question = LawQuestion(epsilon)
-    outputs = tuple(Fraction(b) for b in bins)
-    optm = solve_optm(outputs, question)
-    product = solve_product_optimum(outputs, question)
-    exact = solve_exact_quantizer(outputs, question)
-    assert optm is not None
-    assert product is not None
+    exact = solve_exact_quantizer(bins, question)
+    product = solve_product_optimum(bins, question)
+    optm = solve_optm(bins, question)
     assert exact is not None
-    assert not product.notes  # A note would say that the optimum is not proven.
+    assert product is not None
+    assert optm is not None
     assert measure_epsilon(optm.quantizer) <= float(epsilon) + 1e-9
-    assert measure_epsilon(product.quantizer) <= float(epsilon) + 1e-9
-    assert product.objective == pytest.approx(product_error, abs=1.5e-4)
-    assert product.quantizer.mae() == pytest.approx(product.objective, abs=1e-6)
     assert exact.objective < product.bound <= product.objective <= optm.quantizer.mae()
 
 
 def test_the_bound_of_the_product_optimum_is_below_a_grid_of_selections():
+    """A selection has, for one, two and three bins on a side, the probability of each of them."""
     product = solve_product_optimum(BINS, LAW)
     assert product is not None
     shares = itertools.product(
         np.linspace(0.55, 0.8, 6), np.linspace(0.45, 0.7, 8), np.linspace(0.05, 0.3, 6)
     )
-    for t, a, b in shares:
-        quantizer = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
+    for first_of_two, first_of_three, second_of_three in shares:
+        selection = [
+            [1.0],
+            [first_of_two, 1 - first_of_two],
+            [first_of_three, second_of_three, 1 - first_of_three - second_of_three],
+        ]
+        quantizer = two_bin(list(BINS), selection)
         if measure_epsilon(quantizer) <= 1:
             assert quantizer.mae() >= product.bound - 1e-9
 
@@ -185,7 +202,7 @@ def test_mvu_equals_printed_values(epsilon: str, alphabet: str, printed_error: f
 
 def test_the_search_of_mvu_leaves_the_best_symmetric_outputs():
     mvu = solve_mvu(LawQuestion(Fraction("1.5"), uniform_density(), "squared"), 4)
-    # The best symmetric outputs have 1.636118.
+    # Values of the current program, pinned. The best symmetric outputs have 1.636118.
     assert mvu.objective == pytest.approx(1.61978, abs=1e-4)
     assert mvu.bound is not None
     assert mvu.bound <= mvu.objective
@@ -194,17 +211,31 @@ def test_the_search_of_mvu_leaves_the_best_symmetric_outputs():
     assert measure_epsilon(mvu.quantizer) == pytest.approx(1.5, abs=1e-9)
 
 
-def test_the_mvu_curve_has_unbiased_quantizers_that_are_private_by_distance():
-    rows = compute_mvu_curve([1, 4], bits=3, iterations=15)
-    assert [epsilon for epsilon, _, _ in rows] == [1.0, 4.0]
-    for epsilon, mse, quantizer in rows:
-        assert quantizer.mse() == mse
+@pytest.fixture(scope="module")
+def mvu_curve() -> list[tuple[float, float, Quantizer]]:
+    """Return ε, the mean squared error and the quantizer of MVU with 3 bits, for ε = 1 and 4."""
+    return list(compute_mvu_curve([1, 4], bits=3, iterations=15))
+
+
+def test_the_mvu_curve_has_unbiased_quantizers_that_are_private_by_distance(
+    mvu_curve: list[tuple[float, float, Quantizer]],
+):
+    assert [epsilon for epsilon, _, _ in mvu_curve] == [1.0, 4.0]
+    for epsilon, _, quantizer in mvu_curve:
         assert quantizer.m <= 8
-        assert audit_extremes(quantizer, 0).meets("metric", epsilon)
-        assert audit_extremes(quantizer, 0).metric_epsilon == pytest.approx(epsilon, rel=1e-4)
         assert quantizer.bias == 0
-    # The Laplace mechanism has the mean squared error 2 at ε = 1.
-    assert 2 > rows[0][1] > rows[1][1] > 0
+        privacy = audit_extremes(quantizer, 0)
+        assert privacy.meets("metric", epsilon)
+        assert privacy.metric_epsilon == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_the_errors_of_the_mvu_curve_decrease_and_are_below_laplace_noise(
+    mvu_curve: list[tuple[float, float, Quantizer]],
+):
+    """The Laplace mechanism has the mean squared error 2 at ε = 1."""
+    (_, first_error, first_quantizer), (_, second_error, _) = mvu_curve
+    assert 2 > first_error > second_error > 0
+    assert first_quantizer.mse() == first_error
 
 
 @pytest.mark.parametrize("m", [12, 14, 16])
@@ -267,18 +298,26 @@ def test_a_search_within_the_inputs_finds_no_outputs():
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
-def test_a_limit_is_an_interval_whose_upper_end_a_quantizer_attains(epsilon: str):
-    eps = float(epsilon)
-    unlimited = compute_mae_limit(eps)
-    within_reach = compute_mae_limit(eps, reach=2 * smallest_reach(eps))
+def test_the_limit_of_all_outputs_is_below_the_limit_of_outputs_within_a_reach(epsilon: str):
+    """A limit is an interval that contains the smallest error."""
+    unlimited = compute_mae_limit(float(epsilon))
+    within_reach = compute_mae_limit(float(epsilon), reach=2 * smallest_reach(float(epsilon)))
     assert unlimited.lower < unlimited.upper < within_reach.upper
     assert within_reach.lower < within_reach.upper
     assert unlimited.upper - unlimited.lower < 0.012
-    for limit in (unlimited, within_reach):
-        assert limit.quantizer is not None
-        assert audit_extremes(limit.quantizer, 0).meets("pure", epsilon)
-        assert limit.quantizer.bias == 0
-        assert limit.quantizer.mae() == limit.upper
+
+
+@pytest.mark.parametrize("has_reach", [False, True])
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
+def test_a_private_unbiased_quantizer_attains_the_upper_end_of_a_limit(
+    epsilon: str, has_reach: bool
+):
+    reach = 2 * smallest_reach(float(epsilon)) if has_reach else math.inf
+    limit = compute_mae_limit(float(epsilon), reach=reach)
+    assert limit.quantizer is not None
+    assert audit_extremes(limit.quantizer, 0).meets("pure", epsilon)
+    assert limit.quantizer.bias == 0
+    assert limit.quantizer.mae() == limit.upper
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
@@ -318,10 +357,10 @@ def test_grid_limit_is_below_random_symmetric_alphabets():
     limit = solve_unlimited_outputs(points, epsilon=1.0, loss="squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
     problem = make_grid_problem(points, outputs=6)
-    rng = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for _ in range(20):
         # The outermost output is moved outwards, because it must be beyond ±1.
-        right_half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
+        right_half = np.sort(generator.uniform(low=0, high=3, size=3)) + np.array([0, 0, 1.0])
         alphabet = np.concatenate([-right_half[::-1], right_half])
         answer = problem.find_optimum(1.0, alphabet)
         if answer is not None:

@@ -69,12 +69,13 @@ def test_random_vectors_are_within_the_stated_budget(
     request = {"epsilon": 1, "dimension": 3, "diameter": "0.4", **options}
     design = wb.design(QUESTION, **request)
     assert design.to_dict()["vector_epsilon"] == pytest.approx(expected)
-    rng = np.random.default_rng(5)
-    length = float(request["diameter"])
+    generator = np.random.default_rng(5)
+    distance = float(request["diameter"])
     for _ in range(50):
-        x = rng.uniform(-1, 1, 3)
-        step = rng.normal(size=3)
-        y = np.clip(x + length * step / np.linalg.norm(step), -1, 1)
+        x = generator.uniform(low=-1, high=1, size=3)
+        direction = generator.normal(size=3)
+        direction /= np.linalg.norm(direction)
+        y = np.clip(x + distance * direction, -1, 1)
         assert compute_joint_epsilon(design, x, y) <= expected + 1e-9
 
 
