@@ -1,4 +1,8 @@
-"""Test formulas for a range of n: the table, and the conjecture about all n."""
+"""Test formulas for a range of n: the table, and the conjecture about all n.
+
+A conjecture states the coefficients of all formulas as polynomials in n. It is fitted on some n and
+verified on the others. It may differ by the remainder of n, for example for even and odd n.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +39,11 @@ def test_a_conjecture_states_the_cases_of_its_fit_and_of_its_verification() -> N
         assert fact in text
     assert "proven" not in text
     assert conjecture.cases == tuple(range(3, 21))
-    even = "n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)"
-    assert conjecture.class_formulas[0] == even
+    formula_of_even_n = (
+        "n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / "
+        "(Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)"
+    )
+    assert conjecture.class_formulas[0] == formula_of_even_n
 
 
 def test_the_text_of_a_conjecture_has_the_coefficients_of_the_formulas() -> None:
@@ -72,20 +79,25 @@ def test_too_few_cases_give_no_conjecture() -> None:
 
 
 def test_only_polynomials_of_degree_up_to_3_are_fitted() -> None:
-    weights = formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)})
-    assert weights is not None
-    assert [*weights] == [-3, 0, 1]
+    # The keys are n, and the values are those of one coefficient.
+    polynomial = formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)})
+    assert polynomial is not None
+    assert [*polynomial] == [-3, 0, 1]
     assert formula_series._fit_in_n({n: 2**n for n in range(3, 20)}) is None
-    has_one_exception = {n: n**2 - 3 + (n == 19) for n in range(3, 20)}
-    assert formula_series._fit_in_n(has_one_exception) is None
+    with_one_exception = {n: n**2 - 3 for n in range(3, 20)} | {19: 0}
+    assert formula_series._fit_in_n(with_one_exception) is None
 
 
 def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None:
-    line = f"formula modulo --n 3..20 --max-shift 1 --notion pure --pattern --save {tmp_path / 't.csv'}"
-    done = CliRunner().invoke(app, line.split())
-    assert done.exit_code == 0
-    assert "holds exactly for n = 3..20" in done.stdout
-    assert (tmp_path / "t.csv").read_text().count("\n") == 19
+    line = "formula modulo --n 3..20 --max-shift 1 --notion pure --pattern"
+    run = CliRunner().invoke(app, [*line.split(), "--save", str(tmp_path / "t.csv")])
+    assert run.exit_code == 0
+    assert "holds exactly for n = 3..20" in run.stdout
+    # A line with the names of the columns, and one for each n.
+    assert (tmp_path / "t.csv").read_text().count("\n") == 1 + 18
+
+
+def test_the_command_prints_the_formulas_of_a_range_of_answers_as_json() -> None:
     line = "formula channel --answers 0..2..0..4 --max-shift 1 --loss absolute --json"
     values = json.loads(CliRunner().invoke(app, line.split()).stdout)
     assert [*values["formulas"]] == ["2", "3", "4"]
@@ -106,9 +118,9 @@ def test_an_empty_range_is_refused() -> None:
     ],
 )
 def test_invalid_options_of_a_range_are_refused(arguments: str, sentence: str) -> None:
-    done = CliRunner().invoke(app, f"formula modulo --max-shift 1 {arguments}".split())
-    assert done.exit_code
-    assert sentence in str(done.exception)
+    run = CliRunner().invoke(app, f"formula modulo --max-shift 1 {arguments}".split())
+    assert run.exit_code
+    assert sentence in str(run.exception)
 
 
 def test_a_range_is_saved_as_one_latex_table(tmp_path: Path) -> None:

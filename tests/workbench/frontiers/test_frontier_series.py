@@ -1,4 +1,8 @@
-"""Test the lines of frontier plots: colours, names and panels."""
+"""Test the lines of frontier plots: colours, names and panels.
+
+A `Series` says how the rows of a mechanism are drawn. Published mechanisms (baselines) and those of
+a user get a series if they have none.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +17,28 @@ from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_ser
 
 
 def test_more_baselines_than_colours_use_the_colours_again():
-    others = [f"mine {k}" for k in range(2 * len(COLOURS))]
-    table = pd.DataFrame({"curve": "baseline", "mechanism": others})
-    drawn = add_baseline_series(SERIES, table)
-    assert set(drawn) == {*SERIES, *others}
-    mine = pd.DataFrame({"curve": ["point", "baseline"], "mechanism": ["noise", "mine 0"]})
-    assert add_baseline_series(SERIES, mine)["mine 0"].colour != SERIES["noise"].colour
-    assert all(0 <= look.colour < min(len(COLOURS), len(MARKERS)) for look in drawn.values())
+    names = [f"mine {k}" for k in range(2 * len(COLOURS))]
+    table = pd.DataFrame({"curve": "baseline", "mechanism": names})
+    series_by_name = add_baseline_series(SERIES, table)
+    assert set(series_by_name) == {*SERIES, *names}
+    colour_count = min(len(COLOURS), len(MARKERS))
+    assert all(0 <= series.colour < colour_count for series in series_by_name.values())
+
+
+def test_a_user_defined_baseline_has_another_colour_than_the_optimal_noise():
+    table = pd.DataFrame({"curve": ["point", "baseline"], "mechanism": ["noise", "mine"]})
+    series_by_name = add_baseline_series(SERIES, table)
+    assert series_by_name["mine"].colour != SERIES["noise"].colour
 
 
 def test_braces_in_names_and_titles_are_drawn_as_they_are():
-    rows = pd.DataFrame(
+    baselines = pd.DataFrame(
         {"curve": "baseline", "mechanism": "f{x}", "epsilon": [1.0, 2.0], "objective": [2.0, 1.0]}
     )
-    rows = pd.concat(
-        [
-            rows,
-            rows.assign(
-                curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status=""
-            ),
-        ]
+    points = baselines.assign(
+        curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status=""
     )
+    rows = pd.concat([baselines, points])
     figure = draw_panels(
         rows,
         Quantity("epsilon", "ε"),

@@ -1,4 +1,8 @@
-"""Test the claims of the papers: every sentence is judged, by numbers that are not typed."""
+"""Test the claims of the papers: every sentence is judged, by numbers that are not typed.
+
+A claim is a sentence that a paper prints. A declared file says from which stored tables it is judged,
+or why it cannot be judged. The verdicts are stored in results/claims/claims.csv.
+"""
 
 from __future__ import annotations
 
@@ -128,8 +132,8 @@ def test_series_are_compared_with_the_best_of_the_others() -> None:
         *[(x, "b", 9.0) for x in range(5)],
     ]
     table = pd.DataFrame(rows, columns=["x", "name", "y"])
-    found = compare_series(table, x="x", y="y", names="name", name="ours", others=["a", "b"])
-    assert found == {
+    comparison = compare_series(table, x="x", y="y", names="name", name="ours", others=["a", "b"])
+    assert comparison == {
         "count": 5,
         "smaller_count": 2,
         "larger_ranges": "1 to 3",

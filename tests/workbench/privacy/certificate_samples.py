@@ -76,9 +76,8 @@ def metric() -> Certificate:
 def quantizer() -> Certificate:
     """Certify a quantizer of [-1, 1] to ±3 under DP. Its ratio of masses is 2 < e^0.7."""
     third = Fraction(1, 3)
-    return certify_quantizer(
-        [-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7"
-    )
+    ends = [[2 * third, third], [third, 2 * third]]
+    return certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.7")
 
 
 def metric_quantizer() -> Certificate:
@@ -146,11 +145,11 @@ def iter_digit_texts(value, path=()):
         yield path, value
 
 
-def replace_entry(data: dict, path: tuple, text: str) -> dict:
-    """Return a copy of a JSON value in which the entry at a path of keys is replaced by a text."""
+def replace_entry(data: dict, path: tuple, value: object) -> dict:
+    """Return a copy of a JSON value in which the entry at a path of keys is another value."""
     copy = json.loads(json.dumps(data))
     parent = copy
     for key in path[:-1]:
         parent = parent[key]
-    parent[path[-1]] = text
+    parent[path[-1]] = value
     return copy

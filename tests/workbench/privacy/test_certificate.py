@@ -29,59 +29,75 @@ from workbench.privacy.objective import Objective
 
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_a_saved_certificate_is_read_back_with_its_sentences(name, tmp_path: Path):
-    made = CERTIFICATES[name]()
+    proof = CERTIFICATES[name]()
     path = tmp_path / "c.json"
-    save(made, path)
-    again = check(path)
-    assert again == made
-    assert again.to_dict() == made.to_dict()
-    assert "is private at the requested budget" in str(again) or "metric epsilon" in str(again)
-    assert wb.load(path) == made.mechanism
+    save(proof, path)
+    read_back = check(path)
+    assert read_back == proof
+    assert read_back.to_dict() == proof.to_dict()
+    text = str(read_back)
+    assert "is private at the requested budget" in text or "metric epsilon" in text
+    assert wb.load(path) == proof.mechanism
 
 
 def test_every_single_changed_digit_is_detected_when_the_claim_fails():
+    """A changed weight or total never adds up. A changed claim is accepted if it holds."""
     data = noise().to_dict()
-    tried = accepted = 0
+    tried_count = 0
+    accepted_count = 0
     for path, text in iter_digit_texts({key: data[key] for key in ("mechanism", "claim")}):
-        digits = "0123456789abcdef" if text.startswith("0x") else "0123456789"
-        for k in range(2 if text.startswith("0x") else 0, len(text)):
-            for digit in digits:
-                if text[k] in {".", digit}:
-                    continue
-                tried += 1
-                other = replace_entry(data, path, text[:k] + digit + text[k + 1 :])
-                try:
-                    certificate_from_dict(other)
-                except wb.CorruptFile:
-                    continue
-                accepted += 1
-                assert path[0] == "claim", "a changed weight or total never adds up"
-                assert claim_holds(other)
-    assert tried > 100
-    assert 0 < accepted < tried / 3
+        for changed_text in list_changed_digits(text):
+            tried_count += 1
+            changed_data = replace_entry(data, path, changed_text)
+            try:
+                certificate_from_dict(changed_data)
+            except wb.CorruptFile:
+                continue
+            accepted_count += 1
+            assert path[0] == "claim"
+            assert claim_holds(changed_data)
+    assert tried_count > 100
+    assert 0 < accepted_count < tried_count / 3
+
+
+def list_changed_digits(text: str) -> list[str]:
+    """Return all texts that differ from a decimal or hexadecimal number in one digit."""
+    is_hexadecimal = text.startswith("0x")
+    digits = "0123456789abcdef" if is_hexadecimal else "0123456789"
+    first_digit = 2 if is_hexadecimal else 0
+    changed_texts = []
+    for position in range(first_digit, len(text)):
+        if text[position] != ".":
+            other_digits = digits.replace(text[position], "")
+            changed_texts += [
+                text[:position] + digit + text[position + 1 :] for digit in other_digits
+            ]
+    return changed_texts
 
 
 def test_two_consistent_changes_are_judged_by_the_claim():
+    """A weight is changed, and the total with it."""
     data = noise().to_dict()
-    kept = broken = 0
-    for k in range(5):
-        for value in range(1, 70):
-            weights = [int(w, 16) for w in data["mechanism"]["weights"]]
-            weights[k] = value
-            other = replace_entry(data, ("mechanism", "weights"), [hex(w) for w in weights])
-            other["mechanism"]["total"] = hex(sum(weights))
-            other["objective"] = None
+    accepted_count = 0
+    refused_count = 0
+    for position in range(5):
+        for changed_weight in range(1, 70):
+            weights = [int(weight, 16) for weight in data["mechanism"]["weights"]]
+            weights[position] = changed_weight
+            changed_data = replace_entry(data, ("mechanism", "weights"), [*map(hex, weights)])
+            changed_data["mechanism"]["total"] = hex(sum(weights))
+            changed_data["objective"] = None
             try:
-                certificate_from_dict(other)
-                kept += 1
-                assert claim_holds(other)
+                certificate_from_dict(changed_data)
+                accepted_count += 1
+                assert claim_holds(changed_data)
             except wb.CorruptFile as error:
                 # A file whose weights have a common factor is malformed, whatever its claim.
                 if "common factor" not in str(error):
-                    broken += 1
-                    assert not claim_holds(other)
-    assert kept > 20
-    assert broken > 20
+                    refused_count += 1
+                    assert not claim_holds(changed_data)
+    assert accepted_count > 20
+    assert refused_count > 20
 
 
 @pytest.mark.parametrize(

@@ -81,37 +81,51 @@ def certify_channel_with_loss(loss: str = "squared") -> Certificate:
 
 @pytest.mark.parametrize("loss", EXACT_LOSSES)
 def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
+    """The weights 1/2, 1/3 and 1/5 of the labels have the sum 31/30."""
     proof = certify_channel_with_loss(loss)
     wb.save(proof, tmp_path / "c.json")
-    again = wb.check(tmp_path / "c.json")
-    assert again == proof
-    stated = again.objective
-    law = np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6]])
-    matrix = parse_loss(loss).matrix([0, 1.75], [0, 1, 2.5])
-    expected = (np.array([1 / 2, 1 / 3, 1 / 5]) / (31 / 30)) @ (law * matrix).sum(axis=1)
-    assert float(stated.value) == pytest.approx(expected, rel=1e-12)
-    assert f"Its expected {loss} loss is" in str(again)
-    data = proof.to_dict()
-    for path, value in [
-        (("objective", "value"), "0"),
-        (("objective", "value"), str(stated.value * Fraction("1.000000000001"))),
-        (("objective", "name"), "huber:0.7"),
-        (("objective", "prior"), ["1", "0", "0"]),
-        (("objective", "prior"), ["0", "0", "0"]),
-        (("objective", "prior"), ["1", "-1", "1"]),
-        (("objective", "rows"), [0, 1, 0]),
-        (("objective", "rows"), [0, 1, 2]),
-        (("objective", "rows"), [0, 1, True]),
-        (("objective", "labels"), ["0", "1"]),
-        (("objective", "outputs"), ["0"]),
-        (("objective", "name"), "poisson"),
-        (("objective", "name"), "huber:-1"),
-    ]:
-        if path == ("objective", "rows") and value == [0, 1, 0] and loss == "error-rate":
-            # Neither 1 nor 2.5 is an output, so the error rate of these labels is 1 in every row.
-            continue
-        with pytest.raises(wb.CorruptFile):
-            certificate_from_dict(replace_entry(data, path, value))
+    read_back = wb.check(tmp_path / "c.json")
+    assert read_back == proof
+    rows = np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6]])
+    losses = parse_loss(loss).matrix([0, 1.75], [0, 1, 2.5])
+    prior = np.array([1 / 2, 1 / 3, 1 / 5]) / (31 / 30)
+    expected_loss = prior @ (rows * losses).sum(axis=1)
+    assert float(read_back.objective.value) == pytest.approx(expected_loss, rel=1e-12)
+    assert f"Its expected {loss} loss is" in str(read_back)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("value", "0"),
+        ("name", "huber:0.7"),
+        ("prior", ["1", "0", "0"]),
+        ("prior", ["0", "0", "0"]),
+        ("prior", ["1", "-1", "1"]),
+        ("rows", [0, 1, 0]),
+        ("rows", [0, 1, 2]),
+        ("rows", [0, 1, True]),
+        ("labels", ["0", "1"]),
+        ("outputs", ["0"]),
+        ("name", "poisson"),
+        ("name", "huber:-1"),
+    ],
+)
+@pytest.mark.parametrize("loss", EXACT_LOSSES)
+def test_a_changed_loss_of_a_channel_is_refused(loss: str, key: str, value: object):
+    if (loss, key, value) == ("error-rate", "rows", [0, 1, 0]):
+        pytest.skip("Neither 1 nor 2.5 is an output, so their error rate is 1 in every row.")
+    data = certify_channel_with_loss(loss).to_dict()
+    with pytest.raises(wb.CorruptFile):
+        certificate_from_dict(replace_entry(data, ("objective", key), value))
+
+
+@pytest.mark.parametrize("loss", EXACT_LOSSES)
+def test_a_loss_of_a_channel_that_is_too_large_by_10_to_the_minus_12_is_refused(loss: str):
+    proof = certify_channel_with_loss(loss)
+    larger_value = str(proof.objective.value * Fraction("1.000000000001"))
+    with pytest.raises(wb.CorruptFile):
+        certificate_from_dict(replace_entry(proof.to_dict(), ("objective", "value"), larger_value))
 
 
 def test_a_certificate_without_an_objective_proves_no_loss():
@@ -129,27 +143,31 @@ def test_an_objective_of_another_mechanism_is_refused():
         )
 
 
-@pytest.mark.parametrize("loss", [*EXACT_LOSSES, "poisson", "poisson-deviance"])
-def test_designed_labels_carry_their_prior_and_loss(loss):
-    labels = wb.Labels([1.0, 2.5, 3.0, 7.0], [0.1, 0.4, 0.2, 0.3])
+UNEVEN_LABELS = wb.Labels([1.0, 2.5, 3.0, 7.0], [0.1, 0.4, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("loss", EXACT_LOSSES)
+def test_the_certificate_of_designed_labels_proves_their_loss(loss):
     method = "lp" if loss in {"error-rate", "huber:1.5"} else "bins"
-    made = wb.design(labels, epsilon=1, loss=loss, method=method, certify=True)
-    stated = made.certificate.objective
-    if loss.startswith("poisson"):
-        assert stated is None
-        assert not is_exact_loss(loss)
-        assert "It proves no loss." in made.certificate.sentences
-    else:
-        assert float(stated.value) == pytest.approx(made.objective, rel=1e-12)
-        assert certificate_from_dict(made.certificate.to_dict()) == made.certificate
+    design = wb.design(UNEVEN_LABELS, epsilon=1, loss=loss, method=method, certify=True)
+    certificate = design.certificate
+    assert float(certificate.objective.value) == pytest.approx(design.objective, rel=1e-12)
+    assert certificate_from_dict(certificate.to_dict()) == certificate
+
+
+@pytest.mark.parametrize("loss", ["poisson", "poisson-deviance"])
+def test_a_certificate_of_labels_proves_no_loss_with_irrational_values(loss):
+    assert not is_exact_loss(loss)
+    certificate = wb.design(UNEVEN_LABELS, epsilon=1, loss=loss, certify=True).certificate
+    assert certificate.objective is None
+    assert "It proves no loss." in certificate.sentences
 
 
 def test_one_row_for_every_bin_still_states_the_loss_of_all_labels():
-    made = wb.design(wb.Labels.uniform(0, 1699), epsilon=1, certify=True)
-    rows = made.certificate.mechanism.rows
-    stated = made.certificate.objective
-    assert len(rows) < 1700 == len(stated.labels)
-    assert float(stated.value) == pytest.approx(made.objective, rel=1e-12)
+    design = wb.design(wb.Labels.uniform(0, 1699), epsilon=1, certify=True)
+    objective = design.certificate.objective
+    assert len(design.certificate.mechanism.rows) < 1700 == len(objective.labels)
+    assert float(objective.value) == pytest.approx(design.objective, rel=1e-12)
 
 
 def test_the_name_of_a_loss_keeps_every_digit():

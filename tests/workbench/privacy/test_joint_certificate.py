@@ -27,6 +27,10 @@ from workbench.privacy.certificate_file import check, save
 from workbench.privacy.joint_bound import JointBounds
 from workbench.questions.joint_query import JointQuery
 
+# A joint release publishes several counts (the bins of a histogram) with independent noise. A person
+# has a limited number of rows, so neighbours differ by a vector of shifts. The rows of a person are in
+# any bins ("rows-anywhere") or at most one in each bin ("row-per-bin").
+
 HALF = Fraction(1, 2)
 TRIANGLE = IntegerLaw(-2, [1, 2, 3, 2, 1])
 LOPSIDED = IntegerLaw(-1, [4, 5, 2, 1])
@@ -56,15 +60,21 @@ def certify_histogram(release: str = "rows-anywhere", neighbours: str = "replace
 def compute_hockey_stick(
     masses: dict[int, Fraction], vector: tuple[int, ...], ratio: Fraction
 ) -> Fraction:
-    """Return Σ max(0, P - ratio Q) over all outcomes of several coordinates of finite noise."""
-    total = Fraction(0)
-    supports = [sorted({*masses, *(eta - s for eta in masses)}) for s in vector]
+    """Return Σ max(0, P - ratio Q) over all outcomes of several coordinates of finite noise.
+
+    Args:
+        masses: Noise value -> its mass, the same for each coordinate.
+        vector: The shift of each coordinate.
+        ratio: The factor of Q, such as e^ε.
+    """
+    hockey_stick = Fraction(0)
+    supports = [sorted({*masses, *(eta - shift for eta in masses)}) for shift in vector]
     for outcome in product(*supports):
         p = math.prod(masses.get(eta, Fraction(0)) for eta in outcome)
-        moved = zip(outcome, vector, strict=True)
-        q = math.prod(masses.get(eta + s, Fraction(0)) for eta, s in moved)
-        total += max(Fraction(0), p - ratio * q)
-    return total
+        shifted_outcome = [eta + shift for eta, shift in zip(outcome, vector, strict=True)]
+        q = math.prod(masses.get(eta, Fraction(0)) for eta in shifted_outcome)
+        hockey_stick += max(Fraction(0), p - ratio * q)
+    return hockey_stick
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
@@ -73,12 +83,13 @@ def test_the_audit_is_the_sum_over_all_outcomes_of_all_coordinates(
     noise: IntegerLaw, neighbours: str
 ) -> None:
     query = JointQuery("rows-anywhere", neighbours=neighbours, rows=2)
-    audited = wb.audit(JointNoise(query, noise), 0)
+    privacy = wb.audit(JointNoise(query, noise), 0)
     total = sum(noise.weights)
     masses = {noise.first + k: Fraction(weight, total) for k, weight in enumerate(noise.weights)}
-    for pair in audited.pairs:
-        expected = compute_hockey_stick(masses, pair.label, Fraction(1))
-        assert pair.dp_delta.a - pair.dp_delta.b == expected
+    for pair in privacy.pairs:
+        # At ε = 0 the exact δ = a - b e^ε is a - b.
+        delta = compute_hockey_stick(masses, pair.label, Fraction(1))
+        assert pair.dp_delta.a - pair.dp_delta.b == delta
 
 
 def convolve_geometric_losses(ratio: float, vector: tuple[int, ...], epsilon: float) -> float:
@@ -86,17 +97,19 @@ def convolve_geometric_losses(ratio: float, vector: tuple[int, ...], epsilon: fl
 
     The loss of η at the shift s is (|η + s| - |η|) ln 1/ratio, an integer multiple.
     """
-    law = np.ones(1)
-    reach = 200
-    eta = np.arange(-reach, reach + 1)
+    eta = np.arange(-200, 201)
     masses = (1 - ratio) / (1 + ratio) * ratio ** np.abs(eta)
-    for s in vector:
-        losses = np.zeros(2 * abs(s) + 1)
-        np.add.at(losses, np.abs(eta + s) - np.abs(eta) + abs(s), masses)
-        law = np.convolve(law, losses)
+    # Entry k of the law of a loss has the mass of the multiple k - norm.
+    law_of_loss = np.ones(1)
+    for shift in vector:
+        multiples = np.abs(eta + shift) - np.abs(eta)
+        law_of_coordinate = np.zeros(2 * abs(shift) + 1)
+        np.add.at(law_of_coordinate, multiples + abs(shift), masses)
+        law_of_loss = np.convolve(law_of_loss, law_of_coordinate)
     norm = sum(map(abs, vector))
     privacy_losses = -math.log(ratio) * np.arange(-norm, norm + 1)
-    return float((law * np.maximum(0, 1 - np.exp(epsilon - privacy_losses))).sum())
+    excess_shares = np.maximum(0, 1 - np.exp(epsilon - privacy_losses))
+    return float(law_of_loss @ excess_shares)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
@@ -107,19 +120,20 @@ def test_three_rows_have_the_deltas_of_convolutions_in_floats(
     mechanism = JointNoise(
         JointQuery(release, neighbours=neighbours, rows=3), geometric(Fraction(4, 5))
     )
-    audited = wb.audit(mechanism, "0.3")
-    for pair in audited.pairs:
-        expected = convolve_geometric_losses(ratio=0.8, vector=pair.label, epsilon=0.3)
-        assert pair.dp_delta.upper == pytest.approx(expected, rel=1e-12)
-    assert audited.dp_delta.upper > 0.05
+    privacy = wb.audit(mechanism, "0.3")
+    for pair in privacy.pairs:
+        delta = convolve_geometric_losses(ratio=0.8, vector=pair.label, epsilon=0.3)
+        assert pair.dp_delta.upper == pytest.approx(delta, rel=1e-12)
+    assert privacy.dp_delta.upper > 0.05
 
 
 def test_all_partitions_of_geometric_noise_have_the_same_largest_ratio() -> None:
     query = JointQuery("rows-anywhere", neighbours="add-remove", rows=3)
-    audited = wb.audit(JointNoise(query, geometric(HALF)), 0)
-    ratios = {pair.label: pair.ratio for pair in audited.pairs}
-    assert ratios[3,] == ratios[2, 1] == ratios[1, 1, 1] == 8
-    assert audited.pure_ratio == 8
+    privacy = wb.audit(JointNoise(query, geometric(HALF)), 0)
+    ratios = {pair.label: pair.ratio for pair in privacy.pairs}
+    # Three rows change the exponent of 2 by three in all.
+    assert ratios[3,] == ratios[2, 1] == ratios[1, 1, 1] == 2**3
+    assert privacy.pure_ratio == 2**3
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])

@@ -1,4 +1,9 @@
-"""Test the ledger options of commands, and the exact decision of the rule of zCDP."""
+"""Test the ledger options of commands, and the exact decision of the rule of zCDP.
+
+A ledger of releases books the budget of every release and refuses one beyond its total. A
+`LedgerRequest` has the options of a command that books a release. The rule of zCDP converts the sum
+of all ρ into ε at the total δ.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,15 @@ TOTALS = [
 
 def make_release(rho: Fraction) -> LedgerEntry:
     """Make a release with a ρ of zCDP."""
-    return LedgerEntry("count", "", "zcdp", None, None, "", rho=rho)
+    return LedgerEntry(
+        column="count",
+        digest="",
+        notion="zcdp",
+        neighbours=None,
+        charge=None,
+        output="",
+        rho=rho,
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), TOTALS)
@@ -35,45 +48,85 @@ def test_the_rule_of_zcdp_is_decided_exactly(tmp_path: Path, epsilon: str, delta
         context.prec = 80
         log_term = -Decimal(delta).ln()
         root = (log_term + Decimal(epsilon)).sqrt() - log_term.sqrt()
-        largest = Fraction(root * root)
+        max_rho = Fraction(root * root)
     terms = LedgerTerms(accounting="zcdp", epsilon=Fraction(epsilon), delta=Fraction(delta))
     ledger = ReleaseLedger.create(tmp_path / "account", terms)
     margin = Fraction(1, 10**50)
     with pytest.raises(wb.InvalidRequest, match="left"):
-        ledger.book(make_release(largest * (1 + margin)))
-    ledger.book(make_release(largest * (1 - margin)))
+        ledger.book(make_release(max_rho * (1 + margin)))
+    ledger.book(make_release(max_rho * (1 - margin)))
     with pytest.raises(wb.InvalidRequest, match="left"):
-        ledger.book(make_release(2 * largest * margin))
+        ledger.book(make_release(2 * max_rho * margin))
 
 
-def test_a_pure_release_costs_half_of_its_squared_epsilon(tmp_path: Path) -> None:
+def test_a_pure_release_costs_half_of_its_squared_epsilon() -> None:
     budget = PrivacyBudget(Fraction(1, 3))
-    entry = LedgerEntry("count", "", "pure", budget, budget, "")
+    entry = LedgerEntry(
+        column="count", digest="", notion="pure", neighbours=budget, charge=budget, output=""
+    )
     assert entry.zcdp_rho == Fraction(1, 18)
     assert entry.describe_cost("zcdp") == "rho = 0.055555555555555556"
-    assert PrivacyBudget(Fraction(1, 3), Fraction(1, 10**9)).zcdp_rho is None
-    assert PrivacyBudget(None).zcdp_rho is None
-    assert PrivacyBudget(Fraction(1), per_distance=True).zcdp_rho is None
 
 
-def test_an_existing_ledger_needs_no_total_and_refuses_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "budget",
+    [
+        PrivacyBudget(Fraction(1, 3), Fraction(1, 10**9)),
+        PrivacyBudget(None),
+        PrivacyBudget(Fraction(1), per_distance=True),
+    ],
+    ids=["with delta", "unbounded", "per distance"],
+)
+def test_a_budget_that_is_not_pure_has_no_rho(budget: PrivacyBudget) -> None:
+    assert budget.zcdp_rho is None
+
+
+def test_opening_a_request_makes_a_ledger_with_its_total(tmp_path: Path) -> None:
     path = tmp_path / "account"
     request = LedgerRequest.read(path, "replace", total="1/3", total_delta="1e-6")
     assert request is not None
     assert not path.exists()
     terms = request.open().terms
     assert (terms.epsilon, terms.delta) == (Fraction(1, 3), Fraction(1, 10**6))
-    assert LedgerRequest.read(path, "replace") is not None
-    assert LedgerRequest.read(path, "replace", total="1/3", total_delta="1e-6") is not None
-    for options in ({"total": 1}, {"total": "1/3"}, {"total": "inf"}, {"accounting": "zcdp"}):
-        with pytest.raises(wb.InvalidRequest, match="must be left out, as account has"):
-            LedgerRequest.read(path, "replace", **options)
+
+
+@pytest.fixture
+def ledger_path(tmp_path: Path) -> Path:
+    """Return the path of a ledger between data sets of equal size, with ε = 1/3 and δ = 1e-6."""
+    path = tmp_path / "account"
+    request = LedgerRequest.read(path, "replace", total="1/3", total_delta="1e-6")
+    assert request is not None
+    request.open()
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"total": "1/3", "total_delta": "1e-6"}])
+def test_an_existing_ledger_needs_no_total_and_accepts_its_own(
+    ledger_path: Path, options: dict[str, Any]
+) -> None:
+    assert LedgerRequest.read(ledger_path, "replace", **options) is not None
+
+
+@pytest.mark.parametrize(
+    "options", [{"total": 1}, {"total": "1/3"}, {"total": "inf"}, {"accounting": "zcdp"}]
+)
+def test_an_existing_ledger_refuses_another_total_or_rule(
+    ledger_path: Path, options: dict[str, Any]
+) -> None:
+    with pytest.raises(wb.InvalidRequest, match="must be left out, as account has"):
+        LedgerRequest.read(ledger_path, "replace", **options)
+
+
+def test_an_existing_ledger_refuses_another_relation_of_data_sets(ledger_path: Path) -> None:
     with pytest.raises(
         wb.InvalidRequest, match="ledger must be one for data sets with and without"
     ):
-        LedgerRequest.read(path, "add-remove")
+        LedgerRequest.read(ledger_path, "add-remove")
+
+
+def test_an_existing_ledger_refuses_another_column_of_persons(ledger_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match="person must be left out"):
-        LedgerRequest.read(path, "replace", person="who")
+        LedgerRequest.read(ledger_path, "replace", person="who")
 
 
 def test_a_total_of_inf_makes_a_ledger_that_only_adds_up(tmp_path: Path) -> None:

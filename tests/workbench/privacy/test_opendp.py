@@ -35,7 +35,7 @@ def dp():
     return dp
 
 
-def count(dp):
+def make_count(dp):
     """Return OpenDP's transformation that counts the rows of a data set."""
     return dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
 
@@ -48,7 +48,7 @@ def test_a_measurement_chains_after_a_count_and_its_map_is_the_audit(dp):
         chained = {}
         for measure in MEASURES:
             epsilon = 1 if measure == "approximate" else None
-            chained[measure] = count(dp) >> measurement(noise, measure, epsilon=epsilon)
+            chained[measure] = make_count(dp) >> measurement(noise, measure, epsilon=epsilon)
         assert chained["max_divergence"].map(distance) == exact.pure_epsilon
         assert chained["approximate"].map(distance) == (1.0, exact.dp_delta.upper)
         rho = chained["zero_concentrated_divergence"].map(distance)
@@ -61,7 +61,7 @@ def test_a_measurement_chains_after_a_count_and_its_map_is_the_audit(dp):
 
 
 def test_measurements_are_composed_by_opendp(dp):
-    chained = count(dp) >> measurement(plain())
+    chained = make_count(dp) >> measurement(plain())
     two_runs = dp.c.make_composition([chained, chained])
     assert two_runs.map(1) >= 2 * chained.map(1)
     assert len(two_runs([1, 2])) == 2

@@ -20,15 +20,16 @@ from workbench.privacy.audit import audit_extremes
 def test_the_largest_ratio_may_be_at_a_bin_and_not_at_the_ends():
     quantizer = rqm(equal_bins(5, "1.8"), "0.4")
     end_epsilon = np.abs(np.log(quantizer.matrix[0] / quantizer.matrix[-1])).max()
+    # Values of the current program, pinned.
     assert end_epsilon == pytest.approx(2.2316, abs=1e-4)
     assert audit_extremes(quantizer, 0).pure_epsilon == pytest.approx(2.238047, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: rqm("-2,-0.7,0.1,0.9,2.2", "0.35"), lambda: erm("-3,-0.5,0.5,3", 2)]
+    "make_quantizer", [lambda: rqm("-2,-0.7,0.1,0.9,2.2", "0.35"), lambda: erm("-3,-0.5,0.5,3", 2)]
 )
-def test_the_pure_epsilon_is_the_supremum_over_a_dense_grid_of_inputs(make):
-    quantizer = make()
+def test_the_pure_epsilon_is_the_supremum_over_a_dense_grid_of_inputs(make_quantizer):
+    quantizer = make_quantizer()
     knots = np.array([float(knot) for knot in quantizer.knots])
     before_knots = np.maximum(knots - 1e-9, -1)  # The law may jump at a knot.
     x = np.unique(np.concatenate([np.linspace(-1, 1, 4001), knots, before_knots]))
@@ -47,12 +48,12 @@ def test_the_decision_is_exact_at_the_last_digit():
         [-1, 1],
         [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]],
     )
-    audited = audit_extremes(quantizer, 0)
-    assert audited.pure_ratio == 3
+    privacy = audit_extremes(quantizer, 0)
+    assert privacy.pure_ratio == 3
     assert quantizer.bias == 0
-    assert not audited.meets("pure", "1.098612288668109691")
-    assert audited.meets("pure", "1.098612288668109692")
-    assert audited.pure_epsilon >= math.log(3)
+    assert not privacy.meets("pure", "1.098612288668109691")
+    assert privacy.meets("pure", "1.098612288668109692")
+    assert privacy.pure_epsilon >= math.log(3)
 
 
 def test_an_output_that_some_inputs_exclude_has_an_infinite_epsilon():
@@ -74,23 +75,25 @@ CONTINUOUS_QUANTIZER = Quantizer.from_ends(
 
 
 def test_the_metric_epsilon_is_the_largest_slope_of_the_log_probability():
-    audited = audit_extremes(CONTINUOUS_QUANTIZER, 0)
+    privacy = audit_extremes(CONTINUOUS_QUANTIZER, 0)
     # At the ends, |slope| / p is 0.25 / 0.25.
-    assert audited.worst_result("metric").measurement.value == 1
+    assert privacy.worst_result("metric").measurement.value == 1
     x = np.linspace(-1, 1, 401)
     logs = np.log(CONTINUOUS_QUANTIZER.probabilities(x))
     distances = np.abs(x[:, None] - x[None, :])
     privacy_losses = np.abs(logs[:, None] - logs[None, :]).max(axis=2)
-    assert (privacy_losses <= audited.metric_epsilon * distances + 1e-12).all()
-    is_close = privacy_losses > 0.99 * audited.metric_epsilon * distances
+    assert (privacy_losses <= privacy.metric_epsilon * distances + 1e-12).all()
+    is_close = privacy_losses > 0.99 * privacy.metric_epsilon * distances
     assert is_close[distances > 0].any()
 
 
 def test_the_epsilon_per_squared_distance_is_that_of_two_neighbouring_knots():
     """From the knot -1 to the knot 0 at distance 1, a probability rises from 1/4 to 1/2."""
-    audited, _ = audit_quantizer(CONTINUOUS_QUANTIZER, Fraction(2, 3), "squared")
-    least = find_least_epsilon(audited, "squared", Fraction(2, 3))
-    assert least == pytest.approx(math.log(2), abs=1e-12)
+    budget = Fraction(2, 3)
+    privacy, _ = audit_quantizer(CONTINUOUS_QUANTIZER, budget, "squared")
+    least_epsilon = find_least_epsilon(privacy, "squared", budget)
+    assert least_epsilon == pytest.approx(math.log(2), abs=1e-12)
+    # The budgets are next to ln 2 in the 16th decimal.
     assert is_private(CONTINUOUS_QUANTIZER, Fraction("0.6931471805599454"), "squared")
     assert not is_private(CONTINUOUS_QUANTIZER, Fraction("0.6931471805599453"), "squared")
 

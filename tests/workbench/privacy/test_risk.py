@@ -20,15 +20,15 @@ import workbench as wb
 from workbench.cli import main
 from workbench.privacy.risk import RENYI_ORDERS, compute_granted_errors
 
-F = Fraction
+F = Fraction  # A short name for the many exact numbers of this file.
 
 
-def random_channel(seed: int, inputs: int = 3, outputs: int = 4) -> wb.Channel:
-    """Make a channel with random positive masses."""
-    rng = np.random.default_rng(seed)
-    return wb.Channel.from_rows(
-        (rng.integers(1, 9, (inputs, outputs)) * rng.integers(1, 4, outputs)).tolist()
-    )
+def make_random_channel(seed: int) -> wb.Channel:
+    """Make a channel of three inputs and four outputs with random positive masses."""
+    generator = np.random.default_rng(seed)
+    weights = generator.integers(low=1, high=9, size=(3, 4))
+    output_factors = generator.integers(low=1, high=4, size=4)
+    return wb.Channel.from_rows((weights * output_factors).tolist())
 
 
 def list_errors_of_tests(channel: wb.Channel) -> list[tuple[Fraction, Fraction]]:
@@ -49,7 +49,7 @@ def list_errors_of_tests(channel: wb.Channel) -> list[tuple[Fraction, Fraction]]
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_test_beats_the_trade_off_curve_and_its_vertices_are_tests(seed: int):
-    channel = random_channel(seed)
+    channel = make_random_channel(seed)
     risk = wb.risk(channel)
     errors = list_errors_of_tests(channel)
     for a, b in errors:
@@ -59,7 +59,7 @@ def test_no_test_beats_the_trade_off_curve_and_its_vertices_are_tests(seed: int)
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_slopes_of_the_trade_off_curve_rise(seed: int):
-    vertices = wb.risk(random_channel(seed)).trade_off
+    vertices = wb.risk(make_random_channel(seed)).trade_off
     slopes = [(d - b) / (c - a) for (a, b), (c, d) in itertools.pairwise(vertices)]
     assert slopes == sorted(slopes)
     assert len(set(slopes)) == len(slopes)
@@ -67,7 +67,7 @@ def test_the_slopes_of_the_trade_off_curve_rise(seed: int):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_advantage_and_guess_are_those_of_the_best_test(seed: int):
-    channel = random_channel(seed)
+    channel = make_random_channel(seed)
     risk = wb.risk(channel, prior="0.3")
     errors = list_errors_of_tests(channel)
     assert risk.advantage == max(1 - a - b for a, b in errors)
@@ -76,7 +76,7 @@ def test_advantage_and_guess_are_those_of_the_best_test(seed: int):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_posterior_has_the_prior_odds_times_the_largest_ratio(seed: int):
-    channel = random_channel(seed)
+    channel = make_random_channel(seed)
     ratios = [p / q for pair in channel.comparisons() for p, q in zip(pair.p, pair.q, strict=True)]
     odds = F(3, 7) * max(ratios)
     posterior = F(wb.risk(channel, prior="0.3").posterior)
@@ -85,7 +85,7 @@ def test_the_posterior_has_the_prior_odds_times_the_largest_ratio(seed: int):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_advantage_is_the_delta_at_epsilon_0(seed: int):
-    channel = random_channel(seed)
+    channel = make_random_channel(seed)
     risk = wb.risk(channel)
     assert risk.advantage == wb.audit(channel, 0).dp_delta.a - wb.audit(channel, 0).dp_delta.b
 
@@ -111,24 +111,26 @@ def test_dp_accounting_computes_the_same_profile():
         laws[1], laws[0], value_discretization_interval=1e-5
     )
     for epsilon in (0.0, 0.5, 1.0, 1.5):
-        ours = max(0.0, *(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve))
-        assert other_profile.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
+        # The line of slope -e^ε through a vertex (a, b) gives δ = 1 - b - e^ε a.
+        delta = max(0.0, *(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve))
+        assert other_profile.get_delta_for_epsilon(epsilon) == pytest.approx(delta, abs=2e-5)
 
 
 def test_riskcal_computes_the_same_trade_off():
     """The channel is the least private one at (ε, δ), whose curve riskcal has in closed form."""
-    other = pytest.importorskip("riskcal").analysis
+    riskcal = pytest.importorskip("riskcal").analysis
     epsilon = math.log(3)
     delta = 0.04
     shares = [1, 18, 6, 0]  # Out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε) and 0.
     risk = wb.risk(wb.Channel.from_rows([shares, shares[::-1]]))
     alphas = np.linspace(0, 1, 41)
-    ours = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
-    known = [float(other.get_beta_from_adp(epsilon, delta, alpha)) for alpha in alphas.tolist()]
-    assert ours == pytest.approx(known, abs=1e-9)
-    assert float(risk.advantage) == pytest.approx(
-        other.get_advantage_from_adp(epsilon, delta), abs=1e-12
-    )
+    betas = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
+    expected_betas = [
+        float(riskcal.get_beta_from_adp(epsilon, delta, alpha)) for alpha in alphas.tolist()
+    ]
+    assert betas == pytest.approx(expected_betas, abs=1e-9)
+    expected_advantage = riskcal.get_advantage_from_adp(epsilon, delta)
+    assert float(risk.advantage) == pytest.approx(expected_advantage, abs=1e-12)
 
 
 def test_randomized_response_has_the_known_formulas():
@@ -137,8 +139,8 @@ def test_randomized_response_has_the_known_formulas():
     assert risk.trade_off == ((F(0), F(1)), (F(1, 4), F(1, 4)), (F(1), F(0)))
     for order in RENYI_ORDERS:
         a = float(order)
-        known = math.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
-        assert risk.renyi[order] == pytest.approx(known, rel=1e-12)
+        divergence = math.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
+        assert risk.renyi[order] == pytest.approx(divergence, rel=1e-12)
     assert risk.mu == pytest.approx(2 * NormalDist().inv_cdf(p), rel=1e-12)
     low, high = risk.rho
     # ρ is the supremum of D_α/α. It is the limit at α = 1, the KL divergence.

@@ -17,8 +17,8 @@ from workbench.exact.random_source import Source
 from workbench.families.labels.problem import find_best_bins
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 
-VALUES = [0.0, 1.0, 2.0, 3.0]
-COUNTS = {"a": 40, "b": 60}
+VALUES = [0.0, 1.0, 2.0, 3.0]  # The labels.
+COUNTS = {"a": 40, "b": 60}  # The number of rows of each bucket.
 
 
 def make_columns() -> tuple[list[float], list[str]]:
@@ -66,8 +66,11 @@ def test_errors_of_all_records_are_means_over_buckets() -> None:
     labels, buckets = make_columns()
     release = LabelRandomizer(VALUES, 2, find_best_bins).run_in_buckets(labels, buckets, Source(1))
     name = "root mean squared error under the private prior"
-    squares = [release.releases[b].expected_error[name] ** 2 * COUNTS[b] / 100 for b in COUNTS]
-    assert release.expected_error[name] == pytest.approx(np.sqrt(sum(squares)))
+    mean_square = sum(
+        part.expected_error[name] ** 2 * COUNTS[bucket] / 100
+        for bucket, part in release.releases.items()
+    )
+    assert release.expected_error[name] == pytest.approx(np.sqrt(mean_square))
     name = "largest mean absolute error of any label"
     largest = max(part.expected_error[name] for part in release.releases.values())
     assert release.expected_error[name] == largest
@@ -132,6 +135,7 @@ def test_buckets_that_differ_in_spaces_around_the_name_are_one(
     write_plain_table = write_table
 
     def write_table_with_spaces(folder: Path) -> Path:
+        """Write the table with spaces behind some names of buckets, and return its path."""
         path = write_plain_table(folder)
         lines = path.read_text("utf-8").split("\n")
         # Every second row has a space behind the name of its bucket.

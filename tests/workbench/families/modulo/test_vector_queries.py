@@ -1,4 +1,4 @@
-"""Vector queries: differences within a norm, against linear programs that are stated here."""
+"""Test vector queries, whose answers differ within a norm, against linear programs stated here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from workbench.mechanisms.additive import AdditiveNoise
 
 
 def _list_differences(sizes: tuple[int, ...], radius: int, norm: str) -> list[tuple[int, ...]]:
-    """List the differences with norm 1..radius; a part counts with its distance from 0."""
+    """List the differences with norm 1..radius.
+
+    A coordinate counts with its distance from 0 modulo its size.
+
+    Args:
+        sizes: The number of values of each coordinate.
+        radius: The largest norm.
+        norm: "L1" (sum of distances) or "Linf" (largest distance).
+    """
     differences = []
     for shift in product(*map(range, sizes)):
         distances = [min(part, size - part) for part, size in zip(shift, sizes, strict=True)]
@@ -41,29 +49,32 @@ def _solve_program(
     whose sum is at most δ.
     """
     elements = [*product(*map(range, sizes))]
-    position = {element: k for k, element in enumerate(elements)}
+    index_by_element = {element: index for index, element in enumerate(elements)}
     order = len(elements)
-    width = order * (1 + len(differences))
+    variable_count = order * (1 + len(differences))
     rows = []
     limits = []
     for number, shift in enumerate(differences, 1):
-        sum_row = np.zeros(width)
-        for k, element in enumerate(elements):
-            moved = tuple((a + b) % s for a, b, s in zip(element, shift, sizes, strict=True))
-            row = np.zeros(width)
-            row[k] += 1
-            row[position[moved]] -= math.exp(epsilon)
-            row[number * order + k] = -1
-            sum_row[number * order + k] = 1
+        sum_row = np.zeros(variable_count)
+        for index, element in enumerate(elements):
+            shifted_element = tuple(
+                (part + step) % size for part, step, size in zip(element, shift, sizes, strict=True)
+            )
+            excess_index = number * order + index
+            row = np.zeros(variable_count)
+            row[index] += 1
+            row[index_by_element[shifted_element]] -= math.exp(epsilon)
+            row[excess_index] = -1
+            sum_row[excess_index] = 1
             rows.append(row)
             limits.append(0.0)
         rows.append(sum_row)
         limits.append(delta)
-    total = np.zeros((1, width))
-    total[0, :order] = 1
-    cost = np.zeros(width)
-    cost[:order] = losses
-    result = linprog(cost, np.array(rows), limits, total, [1.0], bounds=(0, 1))
+    mass_sum = np.zeros((1, variable_count))
+    mass_sum[0, :order] = 1
+    objective = np.zeros(variable_count)
+    objective[:order] = losses
+    result = linprog(objective, np.array(rows), limits, mass_sum, [1.0], bounds=(0, 1))
     return float(result.fun)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -32,22 +31,21 @@ OUTPUTS = {
 }
 
 
-def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarray:
-    """Return least masses of the outputs (m,), at which the error is a smooth function.
+def compute_least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarray:
+    """Return least masses of the outputs, at which the error is a smooth function. Shape (m,).
 
-    They are the least masses of the laws of the linear program, mixed with equal masses.
+    A least mass is the smallest probability of an output over all inputs. These are the least masses
+    of the laws of the linear program, mixed with equal masses.
 
     Args:
         outputs: the outputs in increasing order. Shape (m,).
         epsilon: the budget ε.
         share: the share of the equal masses in the mixture.
     """
-    answer = make_exact_problem(
-        np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False
-    ).find_optimum(epsilon, outputs)
-    return (1 - share) * answer.laws.min(axis=0) + share * 2 / (
-        2 + compute_odds(epsilon)
-    ) / outputs.size
+    problem = make_exact_problem(np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False)
+    laws = problem.find_optimum(epsilon, outputs).laws
+    equal_mass = 2 / (2 + compute_odds(epsilon)) / outputs.size
+    return (1 - share) * laws.min(axis=0) + share * equal_mass
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
@@ -56,21 +54,33 @@ def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarra
     [(uniform_density(), "absolute"), (normal_density(mu=0.3, sigma=0.4), "0.5")],
 )
 def test_window_slopes_equal_difference_quotients(epsilon: float, density, loss: str):
+    """The slopes are in four outputs and four least masses, and the steps go to both sides."""
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
     outputs = np.array(OUTPUTS[epsilon])
-    low = least_masses(outputs, epsilon, share=0.1)
-    found, ratio = compute_window_objective(question, outputs, low), 1 + compute_odds(epsilon)
-    mean, rises = compute_farthest_mean(ratio, outputs, low)
+    least_masses = compute_least_masses(outputs, epsilon, share=0.1)
+    max_ratio = 1 + compute_odds(epsilon)
+    error_slopes = compute_window_objective(question, outputs, least_masses).slopes
+    mean, mean_slopes = compute_farthest_mean(max_ratio, outputs, least_masses)
     assert mean == pytest.approx(0, abs=0.2)
-    for direction, slope, rise in zip(np.eye(8).reshape(8, 2, 4), found.slopes, rises, strict=True):
-        step = 1e-6 * low.min() * direction
-        sides = [(outputs + sign * step[0], low + sign * step[1]) for sign in (1, -1)]
-        errors = [compute_window_objective(question, *side).value for side in sides]
-        means = [compute_farthest_mean(ratio, *side)[0] for side in sides]
-        assert slope == pytest.approx(
-            (errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3
+    step_size = 1e-6 * least_masses.min()
+    directions = np.eye(8).reshape(8, 2, 4)
+    for direction, error_slope, mean_slope in zip(
+        directions, error_slopes, mean_slopes, strict=True
+    ):
+        output_step, mass_step = step_size * direction
+        above = (outputs + output_step, least_masses + mass_step)
+        below = (outputs - output_step, least_masses - mass_step)
+        error_difference = (
+            compute_window_objective(question, *above).value
+            - compute_window_objective(question, *below).value
         )
-        assert rise == pytest.approx((means[0] - means[1]) / (2 * step.max()), rel=1e-4, abs=1e-4)
+        mean_difference = (
+            compute_farthest_mean(max_ratio, *above)[0]
+            - compute_farthest_mean(max_ratio, *below)[0]
+        )
+        width = 2 * step_size
+        assert error_slope == pytest.approx(error_difference / width, rel=1e-3, abs=1e-3)
+        assert mean_slope == pytest.approx(mean_difference / width, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
@@ -78,11 +88,11 @@ def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
     """At the program's least masses the window has the error of the program with bends as knots."""
     question = replace(LAW, epsilon=Fraction(epsilon))
     outputs = np.array(OUTPUTS[epsilon])
-    knots, errors = np.linspace(-1, 1, 41), []
+    knots = np.linspace(-1, 1, 41)
+    errors = []
     for _ in range(12):
-        answer = make_exact_problem(
-            knots, outputs=4, question=question, symmetric=False
-        ).find_optimum(epsilon, outputs)
+        problem = make_exact_problem(knots, outputs=4, question=question, symmetric=False)
+        answer = problem.find_optimum(epsilon, outputs)
         window = compute_window_objective(question, outputs, answer.laws.min(axis=0))
         assert window.value <= answer.value * (1 + 1e-9)
         errors.append(answer.value)
@@ -91,63 +101,80 @@ def test_window_laws_equal_the_program_with_bends_as_knots(epsilon: float):
     assert errors[-1] < errors[0]
 
 
-# The best known errors of four outputs for uniform inputs. Symmetric outputs have 0.700259 at
-# ε = 2.
-@pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657626), ("2", 0.694530), ("10", 0.222384)])
-def test_search_finds_known_outputs(epsilon: str, best: float):
-    found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
-    assert found is not None
-    assert found.objective <= best
-    assert abs(found.quantizer.outputs).max() <= default_reach(float(epsilon)) + 1e-6
-    assert sum(found.quantizer.bins) >= 0  # Of two mirror images the same one is always returned.
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
-        float(epsilon), abs=1e-6
-    )
+# The best known errors of four outputs for uniform inputs: values of the current program, pinned.
+# Symmetric outputs have 0.700259 at ε = 2.
+@pytest.mark.parametrize(
+    ("epsilon", "best_error"), [("1", 1.657626), ("2", 0.694530), ("10", 0.222384)]
+)
+def test_search_finds_known_outputs(epsilon: str, best_error: float):
+    optimum = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
+    assert optimum is not None
+    assert optimum.objective <= best_error
+    assert abs(optimum.quantizer.outputs).max() <= default_reach(float(epsilon)) + 1e-6
+    # Of two mirror images the same one is always returned.
+    assert sum(optimum.quantizer.bins) >= 0
+    pure_epsilon = audit_extremes(optimum.quantizer, 0).pure_epsilon
+    assert pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
+
+
+def test_two_outputs_have_the_error_of_randomized_response():
+    """Two outputs ±B at the smallest private B = coth(ε/2) have the error B - 1/(3 B)."""
+    two_outputs = optimise_bins(2, LAW, starts=1, knots=5)
+    assert two_outputs is not None
+    largest_output = 1 / np.tanh(0.5)
+    expected_error = largest_output - 1 / (3 * largest_output)
+    assert two_outputs.objective == pytest.approx(expected_error, rel=1e-6)
 
 
 def test_a_third_output_reduces_the_error_of_randomized_response():
-    """Two outputs ±B at the smallest private B = coth(ε/2) have the error B - 1/(3 B)."""
-    two, three = (optimise_bins(m, LAW, starts=1, knots=5) for m in (2, 3))
-    assert two is not None
-    assert three is not None
-    output = 1 / np.tanh(0.5)
-    assert two.objective == pytest.approx(output - 1 / (3 * output), rel=1e-6)
-    assert three.objective < two.objective
-    assert audit_extremes(three.quantizer, 0).pure_epsilon == pytest.approx(1, abs=1e-9)
+    two_outputs = optimise_bins(2, LAW, starts=1, knots=5)
+    three_outputs = optimise_bins(3, LAW, starts=1, knots=5)
+    assert two_outputs is not None
+    assert three_outputs is not None
+    assert three_outputs.objective < two_outputs.objective
+
+
+def test_three_outputs_use_the_whole_budget_and_are_above_their_bound():
+    three_outputs = optimise_bins(3, LAW, starts=1, knots=5)
+    assert three_outputs is not None
+    pure_epsilon = audit_extremes(three_outputs.quantizer, 0).pure_epsilon
+    assert pure_epsilon == pytest.approx(1, abs=1e-9)
     bound = compute_output_bound(3, LAW, default_reach(1.0))
     assert bound is not None
-    assert bound <= three.objective
+    assert bound <= three_outputs.objective
 
 
 @pytest.mark.parametrize(
     ("epsilon", "density"), [("0.5", uniform_density()), ("2", normal_density(mu=0.5, sigma=0.3))]
 )
 def test_more_outputs_are_never_worse(epsilon: str, density):
-    reached = []
+    """The proven bound is below the error for each number of outputs m."""
+    question = LawQuestion(Fraction(epsilon), density)
+    errors = []
     for m in (2, 3, 4, 5):
-        found = optimise_bins(m, LawQuestion(Fraction(epsilon), density), starts=1, knots=11)
-        assert found is not None
-        assert found.quantizer.m <= m
-        reached.append(found.objective)
-        bound = compute_output_bound(
-            m, LawQuestion(Fraction(epsilon), density), default_reach(float(epsilon))
-        )
+        optimum = optimise_bins(m, question, starts=1, knots=11)
+        assert optimum is not None
+        assert optimum.quantizer.m <= m
+        bound = compute_output_bound(m, question, default_reach(float(epsilon)))
         assert bound is not None
-        assert bound <= found.objective
-    assert all(b <= a for a, b in itertools.pairwise(reached))
+        assert bound <= optimum.objective
+        errors.append(optimum.objective)
+    assert errors == sorted(errors, reverse=True)
 
 
 @pytest.mark.parametrize(("epsilon", "m"), [("1.5", 3), ("3", 4)])
 def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: int):
-    found = optimise_bins(m, LawQuestion(Fraction(epsilon)), starts=1, knots=11)
+    question = LawQuestion(Fraction(epsilon))
+    optimum = optimise_bins(m, question, starts=1, knots=11)
+    assert optimum is not None
     rqm = find_best_rqm(m, epsilon)
-    assert found is not None
     assert rqm is not None
-    assert found.objective <= rqm.mae()
-    bins = search_bins(m, LawQuestion(Fraction(epsilon)), stride=5)
-    optm = solve_exact_quantizer(bins, LawQuestion(Fraction(epsilon)), knots=11)
-    assert optm is not None
-    assert found.objective <= optm.objective
+    assert optimum.objective <= rqm.mae()
+    # The bins of OPTM, with the exact law.
+    optm_bins = search_bins(m, question, stride=5)
+    on_optm_bins = solve_exact_quantizer(optm_bins, question, knots=11)
+    assert on_optm_bins is not None
+    assert optimum.objective <= on_optm_bins.objective
 
 
 @pytest.mark.parametrize(
@@ -162,32 +189,28 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 )
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
     """MVU's law bends at ±1/3 at large ε, and has two outputs near each other at small ε."""
-    found = optimise_bins(
-        m, LawQuestion(Fraction(epsilon), uniform_density(), loss=loss), starts=1, knots=11
-    )
-    assert found is not None
-    theirs = solve_mvu(
-        LawQuestion(Fraction(epsilon), uniform_density(), "squared"),
-        m,
-        reach=default_reach(float(epsilon)),
-    ).quantizer
+    question = LawQuestion(Fraction(epsilon), uniform_density(), loss=loss)
+    optimum = optimise_bins(m, question, starts=1, knots=11)
+    assert optimum is not None
+    mvu_question = LawQuestion(Fraction(epsilon), uniform_density(), "squared")
+    mvu = solve_mvu(mvu_question, m, reach=default_reach(float(epsilon))).quantizer
+    mvu_error = mvu.mae() if loss == "absolute" else mvu.mse()
     # The outputs have five decimals.
-    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-8)
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
-        float(epsilon), abs=1e-6
-    )
+    assert optimum.objective <= mvu_error * (1 + 1e-8)
+    pure_epsilon = audit_extremes(optimum.quantizer, 0).pure_epsilon
+    assert pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
 
 def test_outputs_are_the_same_without_vector_instructions():
     """They agree to two units of the fifth decimal, as SLSQP depends on the machine."""
-    program = (
-        "from fractions import Fraction as F;"
-        " from workbench.questions.density import normal_density;"
-        "from workbench.families.quantizer.laws import LawQuestion as Q;"
-        "from workbench.families.quantizer.output_search import optimise_bins as o;"
-        "found = o(4, Q(F(2), normal_density(0, .5)), starts=1, knots=11);"
-        "print(*map(float, found.quantizer.bins))"
-    )
+    program = """
+from fractions import Fraction
+from workbench.families.quantizer.laws import LawQuestion
+from workbench.families.quantizer.output_search import optimise_bins
+from workbench.questions.density import normal_density
+question = LawQuestion(Fraction(2), normal_density(mu=0, sigma=0.5))
+print(*map(float, optimise_bins(4, question, starts=1, knots=11).quantizer.bins))
+"""
     usual_environment = {
         name: value
         for name, value in os.environ.items()
@@ -199,6 +222,7 @@ def test_outputs_are_the_same_without_vector_instructions():
     }
 
     def find_outputs(environment: dict[str, str]) -> list[float]:
+        """Run the program in another process with these variables. Return its four outputs."""
         command = [sys.executable, "-W", "ignore", "-c", program]
         process = subprocess.run(command, env=environment, capture_output=True, check=True)
         return [*map(float, process.stdout.split())]
@@ -210,54 +234,50 @@ def test_outputs_are_the_same_without_vector_instructions():
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_bound_is_below_every_quantizer(loss: str):
-    rng = np.random.default_rng(0)
-    density = Density(
+    """The quantizers have three random outputs, and the densities are uniform and of three steps."""
+    generator = np.random.default_rng(0)
+    step_density = Density(
         "steps",
         c=1.0,
         shape=lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2),
         breaks=(-0.25, 0.5),
     )
     for epsilon in (0.3, 6.0):
-        reach, least = default_reach(epsilon), smallest_reach(epsilon)
-        bounds = [
-            compute_output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach)
-            for law in (uniform_density(), density)
+        least_reach = smallest_reach(epsilon)
+        reach = default_reach(epsilon)
+        questions = [
+            LawQuestion(Fraction(epsilon), density, loss)
+            for density in (uniform_density(), step_density)
         ]
+        bounds = [compute_output_bound(3, question, reach) for question in questions]
         for _ in range(3):
-            ends = least + (reach - least) * rng.random(2)
-            outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
-            for law, bound in zip((uniform_density(), density), bounds, strict=True):
-                found = solve_exact_quantizer(
-                    outputs, LawQuestion(Fraction(epsilon), law, loss), knots=21
-                )
-                assert found is not None
+            left_reach, right_reach = least_reach + (reach - least_reach) * generator.random(2)
+            floats = (-left_reach, generator.uniform(low=-1, high=1), right_reach)
+            outputs = tuple(Fraction(output) for output in floats)
+            for question, bound in zip(questions, bounds, strict=True):
+                quantizer = solve_exact_quantizer(outputs, question, knots=21)
+                assert quantizer is not None
                 assert bound is not None
-                assert 0 < bound <= found.objective
+                assert 0 < bound <= quantizer.objective
 
 
 def test_bound_by_two_inputs_is_below_the_error():
-    # Half the inputs are -1/2, half 1/2, so 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε).
-    bound = compute_output_bound(
-        4,
-        LawQuestion(
-            Fraction(25),
-            Density(
-                "samples", c=1.0, shape=np.zeros_like, breaks=(), atoms=((-0.5, 0.5), (0.5, 0.5))
-            ),
-        ),
-    )
+    """Half the inputs are -1/2, half 1/2, so 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)."""
+    atoms = ((-0.5, 0.5), (0.5, 0.5))  # Each has an input and its mass.
+    density = Density("samples", c=1.0, shape=np.zeros_like, breaks=(), atoms=atoms)
+    bound = compute_output_bound(4, LawQuestion(Fraction(25), density))
     assert bound == pytest.approx(1 / (2 + compute_odds(25.0)), rel=1e-6)
 
 
 def test_search_out_of_time_returns_its_outputs():
-    spent = LawQuestion(Fraction(1), deadline=Deadline(1.0))
-    spent.deadline._begin -= 100  # The clock says that the time is over.
-    found = optimise_bins(40, spent)
-    assert len(found.quantizer.bins) == 2
-    assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.notes)
+    late_question = LawQuestion(Fraction(1), deadline=Deadline(1.0))
+    late_question.deadline._begin -= 100  # The clock says that the time is over.
+    stopped = optimise_bins(40, late_question)
+    assert len(stopped.quantizer.bins) == 2
+    assert any("ran out of time: 2 outputs of 40" in sentence for sentence in stopped.notes)
     # Interrupted searches are not cached.
-    whole = optimise_bins(3, LawQuestion(Fraction(1)), knots=11)
-    assert (len(whole.quantizer.bins), whole.notes) == (3, ())
+    finished = optimise_bins(3, LawQuestion(Fraction(1)), knots=11)
+    assert (len(finished.quantizer.bins), finished.notes) == (3, ())
     # Cached results need no time.
-    again = optimise_bins(3, replace(spent, options=LAW.options), knots=11)
-    assert len(again.quantizer.bins) == 3
+    cached = optimise_bins(3, replace(late_question, options=LAW.options), knots=11)
+    assert len(cached.quantizer.bins) == 3

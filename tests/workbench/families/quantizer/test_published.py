@@ -1,7 +1,12 @@
-"""Test the closed forms of published randomizers against their densities."""
+"""Test the closed forms of published randomizers against their densities.
+
+A randomizer publishes a value in [-1, 1] with local DP. The references are Duchi et al., piecewise,
+optimal piecewise and hybrid mechanisms. `workbench.families.quantizer.published` cites them.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -41,54 +46,65 @@ def list_density_steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray,
     Returns:
         The ends of the intervals (4,) and the densities on them (3,).
     """
-    a = math.exp(epsilon / 2)
+    odds = math.exp(epsilon)
+    root = math.exp(epsilon / 2)
     if name == "piecewise":
-        c = (a + 1) / (a - 1)
-        left = (c + 1) / 2 * x - (c - 1) / 2
-        ends, p = [-c, left, left + c - 1, c], (math.exp(epsilon) - a) / (2 * a + 2)
+        largest_output = (root + 1) / (root - 1)
+        width = largest_output - 1
+        left = (largest_output + 1) / 2 * x - width / 2
+        high_density = (odds - root) / (2 * root + 2)
     else:
-        width = 2 * (a - 1) / (math.exp(epsilon) - 1)  # The interval is [-1, 1].
+        largest_output = 1.0
+        width = 2 * (root - 1) / (odds - 1)
         left = min(max(x - width / 2, -1.0), 1 - width)
-        ends, p = [-1, left, left + width, 1], a / 2
-    return np.array(ends), np.array([p / math.exp(epsilon), p, p / math.exp(epsilon)])
+        high_density = root / 2
+    ends = np.array([-largest_output, left, left + width, largest_output])
+    low_density = high_density / odds
+    return ends, np.array([low_density, high_density, low_density])
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize(
     ("name", "loss"),
-    [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")],
+    list(itertools.product(("piecewise", "optimal piecewise"), ("absolute", "squared"))),
 )
 def test_closed_forms_equal_integrals_of_densities(name: str, loss: str, epsilon: float):
     power = 1 if loss == "absolute" else 2
-    total = 0.0
+    expected_loss = 0.0
     for x in X:
         ends, densities = list_density_steps(name, epsilon, float(x))
         assert (np.diff(ends) * densities).sum() == pytest.approx(1)
         antiderivative = np.sign(ends - x) * np.abs(ends - x) ** (power + 1) / (power + 1)
-        total += (np.diff(antiderivative) * densities).sum() / X.size
+        expected_loss += (np.diff(antiderivative) * densities).sum() / X.size
         if ENTRIES[name].is_unbiased:
             assert (np.diff(ends**2) / 2 * densities).sum() == pytest.approx(x, abs=1e-9)
-    assert ENTRIES[name].make_reference(make_query(epsilon, loss)).objective == pytest.approx(
-        total, rel=1e-5
-    )
+    reference = ENTRIES[name].make_reference(make_query(epsilon, loss))
+    assert reference.objective == pytest.approx(expected_loss, rel=1e-5)
 
 
-def test_hybrid_is_duchi_at_small_epsilon_and_otherwise_a_mixture():
-    known = compute_references(PUBLISHED, make_query(0.6, "squared"))
-    assert known["hybrid"].objective == known["Duchi et al."].objective
-    known = compute_references(PUBLISHED, make_query(2.0, "squared"))
-    assert (
-        known["piecewise"].objective < known["hybrid"].objective < known["Duchi et al."].objective
-    )
+def list_losses(epsilon: float) -> dict[str, float]:
+    """Return the mean squared error of each published randomizer at ε."""
+    references = compute_references(PUBLISHED, make_query(epsilon, "squared"))
+    return {name: reference.objective for name, reference in references.items()}
+
+
+def test_hybrid_is_duchi_at_small_epsilon():
+    losses = list_losses(0.6)
+    assert losses["hybrid"] == losses["Duchi et al."]
+
+
+def test_hybrid_is_a_mixture_at_large_epsilon():
+    losses = list_losses(2.0)
+    assert losses["piecewise"] < losses["hybrid"] < losses["Duchi et al."]
 
 
 def test_duchi_equals_its_two_point_law():
-    b = (math.e + 1) / (math.e - 1)
-    up = (1 + X / b) / 2
-    expected = (up * (b - X) + (1 - up) * (b + X)).mean()
-    assert ENTRIES["Duchi et al."].make_reference(
-        make_query(1.0, "absolute")
-    ).objective == pytest.approx(expected, rel=1e-6)
+    """The outputs are ±B with B = (e + 1)/(e - 1) at ε = 1, and the law is unbiased."""
+    largest_output = (math.e + 1) / (math.e - 1)
+    upper_mass = (1 + X / largest_output) / 2
+    losses = upper_mass * (largest_output - X) + (1 - upper_mass) * (largest_output + X)
+    reference = ENTRIES["Duchi et al."].make_reference(make_query(1.0, "absolute"))
+    assert reference.objective == pytest.approx(losses.mean(), rel=1e-6)
 
 
 def test_randomizers_are_only_listed_for_local_ranges():
@@ -103,26 +119,31 @@ def test_gaussian_parameter_is_the_least_private_one(epsilon: float, delta: floa
 
     sigma = compute_gaussian_sigma(epsilon, delta)
 
-    def spent(s: float) -> float:
-        return norm.cdf(0.5 / s - epsilon * s) - math.exp(epsilon) * norm.cdf(
-            -0.5 / s - epsilon * s
-        )
+    def compute_delta(sigma: float) -> float:
+        """Return δ of N(0, σ²) noise for the sensitivity 1, by Balle and Wang 2018, Theorem 8."""
+        first_mass = norm.cdf(0.5 / sigma - epsilon * sigma)
+        second_mass = norm.cdf(-0.5 / sigma - epsilon * sigma)
+        return first_mass - math.exp(epsilon) * second_mass
 
-    assert spent(sigma) <= delta * (1 + 1e-7)
-    assert spent(sigma * (1 - 1e-6)) > delta
+    assert compute_delta(sigma) <= delta * (1 + 1e-7)
+    assert compute_delta(sigma * (1 - 1e-6)) > delta
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 @pytest.mark.parametrize("delta", ["0.1", "0.5"])
 def test_noise_on_the_reals_is_private_on_a_fine_grid(loss: str, delta: str):
-    """Laplace and uniform noise: their hockey stick at a shift of 1, summed over cells."""
+    """The hockey stick of Laplace and of uniform noise at a shift of 1 is a sum over cells."""
     request = NOISE.make_request(wb.RealNoise(1), epsilon=1, delta=delta, loss=loss)
     entries = index_by_name(NOISE.published_mechanisms())
-    width, eta = 1 / 400, np.arange(-16_000, 16_001)
-    scale, reach = (entries[name].make_reference(request).value for name in ("Laplace", "uniform"))
-    for law in (np.exp(-np.abs(eta * width) / scale), (np.abs(eta * width) <= reach) * 1.0):
-        f = law / law.sum()
-        excess = np.maximum(f[400:] - math.e * f[:-400], 0).sum() + f[:400].sum()
-        assert excess <= float(delta) * 1.01
+    cells_per_unit = 400
+    noise = np.arange(-16_000, 16_001) / cells_per_unit
+    scale = entries["Laplace"].make_reference(request).value
     uniform = entries["uniform"].make_reference(request)
+    reach = uniform.value
+    for weights in (np.exp(-np.abs(noise) / scale), (np.abs(noise) <= reach) * 1.0):
+        masses = weights / weights.sum()
+        # The first cells have no mass under the shifted law.
+        shifted_excess = masses[cells_per_unit:] - math.e * masses[:-cells_per_unit]
+        delta_on_grid = np.maximum(shifted_excess, 0).sum() + masses[:cells_per_unit].sum()
+        assert delta_on_grid <= float(delta) * 1.01
     assert uniform.objective == pytest.approx(reach / 2 if loss == "absolute" else reach**2 / 3)

@@ -1,6 +1,9 @@
 """Test the methods rqm, erm, optm-theorem6 and optm-authors, and the bounds of OPTM's programs.
 
-Equation and theorem numbers are those of Cai et al. 2024. Inputs are in [-1, 1].
+Equation, theorem and table numbers are those of Cai et al. 2024. Inputs are in [-1, 1]. A two-bin
+quantizer chooses a bin on the left of the input and one on the right, and publishes one of both. A
+selection has the probabilities of these choices: row j for j + 1 bins on a side, from the outermost
+bin inwards. q is the parameter of RQM, and γ (gamma) the one of ERM.
 """
 
 from __future__ import annotations
@@ -37,15 +40,25 @@ def design(bins: str = BINS, **options: Any) -> wb.Design:
 
 
 def compute_law(bins: np.ndarray, selection: list[np.ndarray], x: float, count: int) -> np.ndarray:
-    """Compute the law (4) at x, with `count` bins left of x, from the definition of Algorithm 1."""
+    """Compute the law (4) at x, with `count` bins left of x, from the definition of Algorithm 1.
+
+    Args:
+        bins: The outputs in increasing order. Shape (m,).
+        selection: Row j has j + 1 probabilities, for j = 0..m - 2.
+        x: The input.
+        count: The number of bins left of x.
+
+    Returns:
+        The probability of each bin. Shape (m,).
+    """
     m = len(bins)
     law = np.zeros(m)
     for left in range(count):
         for right in range(count, m):
-            pair = selection[count - 1][left] * selection[m - count - 1][m - 1 - right]
-            share = (bins[right] - x) / (bins[right] - bins[left])
-            law[left] += pair * share
-            law[right] += pair * (1 - share)
+            pair_mass = selection[count - 1][left] * selection[m - count - 1][m - 1 - right]
+            left_share = (bins[right] - x) / (bins[right] - bins[left])
+            law[left] += pair_mass * left_share
+            law[right] += pair_mass * (1 - left_share)
     return law
 
 
@@ -60,6 +73,22 @@ def compute_epsilon(bins: np.ndarray, selection: list[np.ndarray]) -> float:
     return float(np.log(masses.max(axis=0) / masses.min(axis=0)).max())
 
 
+def make_rqm_selection(bins: np.ndarray, q: float) -> list[np.ndarray]:
+    """Return the selection of RQM for four bins: every inner bin is left out with probability q."""
+    rows = [[1.0], [1 - q, q], [(1 - q) ** 2, q * (1 - q), q]]
+    return [np.array(row) for row in rows]
+
+
+def make_erm_selection(bins: np.ndarray, gamma: float) -> list[np.ndarray]:
+    """Return the selection of ERM for four bins, with exponential weights of distances."""
+    rows = []
+    for j in range(3):
+        distances = bins[: j + 1] - bins[j]
+        weights = np.exp(gamma * distances / (2 * max(bins[j] - bins[0], 1e-9)))
+        rows.append(weights / weights.sum())
+    return rows
+
+
 @pytest.mark.parametrize(
     ("method", "parameter", "epsilon"), [("rqm", "q", 1.5), ("erm", "gamma", 2)]
 )
@@ -68,24 +97,18 @@ def test_a_parameter_method_has_the_largest_private_parameter(
 ):
     """A step of 1e-4 beyond the parameter breaks privacy, by a float computation of (4)."""
     bins = np.array([-2.7, -0.9, 0.9, 2.7])
-    result = design("-2.7,-0.9,0.9,2.7", method=method, epsilon=epsilon)
-    value = float(result.words[0].split()[2])
+    make_selection = make_rqm_selection if method == "rqm" else make_erm_selection
+    # The first note is such as "q = 0.22 ...".
+    note = design("-2.7,-0.9,0.9,2.7", method=method, epsilon=epsilon).words[0]
+    assert note.startswith(f"{parameter} = ")
+    value = float(note.split()[2])
+    assert compute_epsilon(bins, make_selection(bins, value)) <= epsilon + 1e-9
+    assert compute_epsilon(bins, make_selection(bins, value + 1e-4)) > epsilon
 
-    def measure(number: float) -> float:
-        if method == "rqm":
-            keep = 1 - number
-            rows = [[1.0], [keep, number], [keep**2, number * keep, number]]
-        else:
-            rows = []
-            for j in range(3):
-                distances = bins[: j + 1] - bins[j]
-                weights = np.exp(number * distances / (2 * max(bins[j] - bins[0], 1e-9)))
-                rows.append(weights / weights.sum())
-        return compute_epsilon(bins, [np.array(row) for row in rows])
 
-    assert result.words[0].startswith(f"{parameter} = ")
-    assert measure(value) <= epsilon + 1e-9
-    assert measure(value + 1e-4) > epsilon
+@pytest.mark.parametrize("method", ["rqm", "erm"])
+def test_a_design_by_a_parameter_is_certified_and_not_proven_optimal(method: str):
+    result = design("-2.7,-0.9,0.9,2.7", method=method, epsilon=2)
     assert result.private
     assert isinstance(result.certificate, Certificate)
     assert result.status == "found"
@@ -95,9 +118,9 @@ def test_a_parameter_method_has_the_largest_private_parameter(
 def test_the_largest_gamma_is_found_by_a_scan_too():
     bins = [Fraction(b) for b in ("-3", "-1", "1", "3")]
     gamma = find_largest_gamma(bins, "1.6", decimals=1)
-    scan = [Fraction(k, 10) for k in range(50)]
-    private = [g for g in scan if audit_extremes(erm(bins, g), 0).meets("pure", "1.6")]
-    assert gamma == max(private)
+    tenths = [Fraction(k, 10) for k in range(50)]
+    private_tenths = [g for g in tenths if audit_extremes(erm(bins, g), 0).meets("pure", "1.6")]
+    assert gamma == max(private_tenths)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
@@ -121,28 +144,32 @@ def test_erm_without_a_private_parameter_is_an_error():
 def test_the_search_of_erm_is_not_worse_than_the_printed_erm():
     """Table 5 prints bins ±2.7, ±0.4 and γ = 0.043 at ε = 1.5; Table 1 prints the error 1.304."""
     printed = erm(["-2.7", "-0.4", "0.4", "2.7"], "0.043")
-    found = find_best_parameter("erm", None, 4, LawQuestion(Fraction(3, 2)))
-    assert found is not None
-    assert found[0].mae() <= printed.mae()
-    assert audit_extremes(found[0], 0).meets("pure", "1.5")
+    optimum = find_best_parameter("erm", None, 4, LawQuestion(Fraction(3, 2)))
+    assert optimum is not None
+    assert optimum.quantizer.mae() <= printed.mae()
+    assert audit_extremes(optimum.quantizer, 0).meets("pure", "1.5")
 
 
 def test_the_search_of_erm_with_three_outputs_beats_every_tenth_outer_bin():
     """The only other parameter is γ, whose largest private value a scan confirms above."""
-    found = find_best_parameter("erm", None, 3, LawQuestion(Fraction(2)))
-    assert found is not None
-    assert not found.is_stopped
+    optimum = find_best_parameter("erm", None, 3, LawQuestion(Fraction(2)))
+    assert optimum is not None
+    assert not optimum.is_stopped
     errors = []
     for outer in range(14, 40):
         bins = (Fraction(-outer, 10), Fraction(0), Fraction(outer, 10))
         gamma = find_largest_gamma(bins, 2, decimals=3)
         if gamma is not None:
             errors.append(erm(bins, gamma).mae())
-    assert found[0].mae() <= min(errors)
+    assert optimum.quantizer.mae() <= min(errors)
 
 
 class CountingDeadline(Deadline):
-    """A deadline that has passed when it was asked so many times."""
+    """A deadline that has passed after it was asked a number of times.
+
+    Args:
+        allowed_count: The number of questions that are answered with "not yet".
+    """
 
     def __init__(self, allowed_count: int) -> None:
         super().__init__(60)
@@ -151,6 +178,7 @@ class CountingDeadline(Deadline):
 
     @property
     def has_passed(self) -> bool:
+        """Return whether it was asked more often than allowed."""
         self.asked_count += 1
         return self.asked_count > self.allowed_count
 
@@ -159,10 +187,10 @@ class CountingDeadline(Deadline):
 def test_a_search_for_bins_keeps_the_best_ones_at_its_deadline(method: str):
     """The first private bins are among the first eight trials at ε = 2."""
     question = LawQuestion(Fraction(2), deadline=CountingDeadline(8))
-    found = find_best_parameter(method, None, 3, question)
-    assert found is not None
-    assert found.is_stopped
-    assert audit_extremes(found.quantizer, 0).meets("pure", 2)
+    best_so_far = find_best_parameter(method, None, 3, question)
+    assert best_so_far is not None
+    assert best_so_far.is_stopped
+    assert audit_extremes(best_so_far.quantizer, 0).meets("pure", 2)
 
 
 @pytest.mark.parametrize("method", ["rqm", "erm"])
@@ -200,6 +228,7 @@ def test_an_interrupted_search_closes_its_solvers(
     closed_solvers: list[ProgramSolver] = []
 
     def interrupt(solver: ProgramSolver, lp: object) -> None:
+        """End like a solver that reaches its time limit."""
         raise NotProven("The time limit ended the search.")
 
     monkeypatch.setattr(ProgramSolver, "_solve", interrupt)

@@ -1,9 +1,15 @@
-"""Test quantizers of numbers in a range, which are those of [-c, c], shifted."""
+"""Test quantizers of numbers in a range, which are those of [-c, c], shifted.
+
+c is half the width of the range. With a symmetric density, its middle is 0 for the shifted question.
+"""
 
 from __future__ import annotations
 
 import csv
+import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +20,7 @@ from workbench.privacy.expected_error import compute_expected_error
 
 
 @pytest.mark.parametrize(
-    ("given", "more"),
+    ("question", "options"),
     [
         ({"levels": 3}, {"starts": 1}),
         ({"levels": 2}, {"loss": "squared"}),
@@ -22,19 +28,22 @@ from workbench.privacy.expected_error import compute_expected_error
     ],
 )
 def test_range_equals_the_shifted_centred_question(
-    given: dict[str, object], more: dict[str, object]
+    question: dict[str, object], options: dict[str, object]
 ) -> None:
-    centred = {**given, "density": "normal:-1,2"} if "density" in given else given
-    there = wb.design(wb.Quantization(range="100..110", **given), epsilon=1, **more)
-    here = wb.design(wb.Quantization(c=5, **centred), epsilon=1, **more)
-    assert there.objective == pytest.approx(here.objective, rel=1e-12)
-    assert there.bound == here.bound
-    assert [float(b) - 105 for b in there.mechanism.bins] == pytest.approx(
-        [*map(float, here.mechanism.bins)], abs=1e-9
-    )
-    assert there.mechanism.bias == 0
-    assert (there.mechanism.knots[0], there.mechanism.knots[-1]) == (100, 110)
-    assert there.mechanism.mae_51 == pytest.approx(here.mechanism.mae_51)
+    """The middle of the range is 105, which the centred question shifts to 0."""
+    centred_question = dict(question)
+    if "density" in question:
+        centred_question["density"] = "normal:-1,2"
+    on_range = wb.design(wb.Quantization(range="100..110", **question), epsilon=1, **options)
+    centred = wb.design(wb.Quantization(c=5, **centred_question), epsilon=1, **options)
+    assert on_range.objective == pytest.approx(centred.objective, rel=1e-12)
+    assert on_range.bound == centred.bound
+    shifted_bins = [float(output) - 105 for output in on_range.mechanism.bins]
+    centred_bins = [float(output) for output in centred.mechanism.bins]
+    assert shifted_bins == pytest.approx(centred_bins, abs=1e-9)
+    assert on_range.mechanism.bias == 0
+    assert (on_range.mechanism.knots[0], on_range.mechanism.knots[-1]) == (100, 110)
+    assert on_range.mechanism.mae_51 == pytest.approx(centred.mechanism.mae_51)
 
 
 def test_bins_and_formulas_use_the_units_of_the_range() -> None:
@@ -59,83 +68,101 @@ def test_invalid_ranges_raise() -> None:
         wb.Quantization("12,25", range="10..20")
 
 
-def test_column_is_published_in_its_units(tmp_path, capsys) -> None:
-    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
-    source.write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
-    given = [
-        "privatise",
-        "quantizer",
-        str(source),
-        "--column",
-        "income",
-        "--out",
-        str(out),
-        "--insecure-seed",
-        "1",
-    ]
-    given.append("--overwrite")
+def publish_incomes(folder: Path, options: str) -> int:
+    """Publish a column of 100 incomes from in.csv to out.csv of a folder. Returns the exit code."""
+    (folder / "in.csv").write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
+    line = f"privatise quantizer {folder}/in.csv --column income --out {folder}/out.csv"
+    with pytest.raises(SystemExit) as stop:
+        main([*line.split(), "--insecure-seed", "1", *options.split()])
+    assert stop.value.code is None or isinstance(stop.value.code, int)
+    return stop.value.code or 0
 
-    def code(*more: str) -> object:
-        with pytest.raises(SystemExit) as stopped:
-            main([*given, *more])
-        return stopped.value.code
 
-    assert not code("--range", "0..200000", "--levels", "2", "--epsilon", "1")
-    published = {Fraction(row["income"]) for row in csv.DictReader(out.read_text().splitlines())}
-    half = 100000 * (1 + 2 / (2.718281828459045 - 1))  # Two outputs are at the least reach.
-    assert sorted(map(float, published)) == pytest.approx([100000 - half, 100000 + half], rel=1e-6)
-    assert code("--levels", "2", "--epsilon", "1") == 2
+def test_column_is_published_in_its_units(tmp_path: Path) -> None:
+    """Two outputs are at the least reach: c coth(ε/2) from the middle, with c = 100000."""
+    assert publish_incomes(tmp_path, "--range 0..200000 --levels 2 --epsilon 1") == 0
+    rows = csv.DictReader((tmp_path / "out.csv").read_text().splitlines())
+    outputs = sorted({float(Fraction(row["income"])) for row in rows})
+    reach = 100_000 / math.tanh(0.5)
+    assert outputs == pytest.approx([100_000 - reach, 100_000 + reach], rel=1e-6)
+
+
+def test_a_column_without_a_range_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish_incomes(tmp_path, "--levels 2 --epsilon 1") == 2
     assert "range, levels and epsilon. Got no range" in capsys.readouterr().err
-    assert code("--mechanism", "x.json", "--epsilon", "1") == 2
+
+
+def test_a_column_is_not_published_by_a_saved_mechanism_and_a_budget(tmp_path: Path) -> None:
+    assert publish_incomes(tmp_path, "--mechanism x.json --epsilon 1") == 2
 
 
 @pytest.mark.parametrize(
     ("prior", "loss"), [("5,1,1,0", "absolute"), ("worst", "absolute"), ("worst", "squared")]
 )
 def test_recommended_quantizer_has_the_loss_of_its_laws(prior: str, loss: str) -> None:
-    table = wb.recommend(
+    """A prior such as 5,1,1,0 has the weights of four equal parts of the range -3..5."""
+    table = recommend_two_outputs(prior, loss)
+    design = table.best
+    answers = -3 + (np.arange(8000) + 0.5) / 1000
+    power = 2 if loss == "squared" else 1
+    losses = np.abs(design.mechanism.outputs - answers[:, None]) ** power
+    answer_losses = (design.mechanism.probabilities(answers) * losses).sum(axis=1)
+    if prior == "worst":
+        expected_loss = answer_losses.max()
+    else:
+        expected_loss = np.average(answer_losses, weights=np.repeat([5, 1, 1, 0], 2000))
+    assert design.objective == table[0]["objective"] == pytest.approx(expected_loss, rel=1e-3)
+
+
+def recommend_two_outputs(prior: str, loss: str) -> Any:
+    """Recommend a quantizer with two outputs for the range -3..5 at ε = 1."""
+    return wb.recommend(
         range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs"
     )
+
+
+def design_for_uniform_answers(loss: str) -> wb.Design:
+    """Design a quantizer with two outputs for uniform answers in -3..5 at ε = 1."""
+    return wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_recommended_quantizer_for_the_worst_answer_is_that_for_uniform_answers(
+    loss: str,
+) -> None:
+    design = recommend_two_outputs("worst", loss).best
+    assert design.mechanism == design_for_uniform_answers(loss).mechanism
+    assert design.bound is None
+    assert "The quantizer is designed for uniform answers" in design.words[-1]
+
+
+def test_the_recommended_quantizer_for_a_prior_is_better_than_that_for_uniform_answers() -> None:
+    table = recommend_two_outputs("5,1,1,0", "absolute")
     design = table.best
-    x = -3 + (np.arange(8000) + 0.5) / 1000
-    gaps = np.abs(design.mechanism.outputs - x[:, None]) ** (2 if loss == "squared" else 1)
-    each = (design.mechanism.probabilities(x) * gaps).sum(axis=1)
-    own = (
-        each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
-    )
-    assert design.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
-    uniform = wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
-    if prior == "worst":
-        assert design.mechanism == uniform.mechanism
-        assert (
-            design.bound,
-            "The quantizer is designed for uniform answers" in design.words[-1],
-        ) == (
-            None,
-            True,
-        )
-    else:
-        assert (
-            design.bound
-            <= design.objective
-            <= uniform.mechanism.expected_loss(loss, design.question.density)
-        )
-        assert "--prior" in table[0]["command"]
+    uniform_mechanism = design_for_uniform_answers("absolute").mechanism
+    uniform_loss = uniform_mechanism.expected_loss("absolute", design.question.density)
+    assert design.bound <= design.objective <= uniform_loss
+    assert "--prior" in table[0]["command"]
 
 
-@pytest.mark.parametrize("wrong", ["parts:", "parts:0,0", "parts:1,-1", "parts:1,x"])
-def test_weights_of_parts_must_be_numbers(wrong: str) -> None:
+@pytest.mark.parametrize("density", ["parts:", "parts:0,0", "parts:1,-1", "parts:1,x"])
+def test_weights_of_parts_must_be_numbers(density: str) -> None:
     with pytest.raises(wb.InvalidRequest, match="weights of parts"):
-        wb.Quantization(levels=2, density=wrong)
+        wb.Quantization(levels=2, density=density)
 
 
 def test_density_of_parts_is_piecewise_constant() -> None:
-    """An odd number of parts has no break in the middle; masses and the mean of the whole."""
-    law = wb.Quantization(levels=2, range="0..6", density="parts:1,0,3").density
-    assert law.interval_masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
-    x, w = law.quadrature([0.5])
-    assert (w @ x) == pytest.approx(0.25 * -2 + 0.75 * 2)
-    assert not law.is_symmetric
+    """The parts of 0..6 are shifted to [-3, -1], [-1, 1] and [1, 3]."""
+    density = wb.Quantization(levels=2, range="0..6", density="parts:1,0,3").density
+    assert density.interval_masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
+    points, weights = density.quadrature([0.5])
+    assert weights @ points == pytest.approx(0.25 * -2 + 0.75 * 2)
+
+
+def test_a_density_of_parts_is_symmetric_if_its_weights_are() -> None:
+    assert not wb.Quantization(levels=2, density="parts:1,0,3").density.is_symmetric
     assert wb.Quantization(levels=2, density="parts:1,2,1").density.is_symmetric
 
 

@@ -13,8 +13,11 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
 
 
-def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
-    """Check the definition in rationals, with e^ε bounded from below by its series."""
+def is_unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
+    """Return whether a quantizer is unbiased and ε-private, by the definitions in rationals.
+
+    e^ε is bounded from below by the first terms of its series.
+    """
     odds = term = Fraction(1)
     for k in range(1, 20):
         term = term * epsilon / k
@@ -31,7 +34,7 @@ def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
 @pytest.mark.parametrize("method", ["optm", "product"])
 def test_three_outputs_at_a_small_epsilon_are_private_and_no_worse_than_two(method: str):
     design = wb.design(wb.Quantization(levels=3), epsilon="0.01", method=method)
-    assert unbiased_and_private(design.mechanism, Fraction(1, 100))
+    assert is_unbiased_and_private(design.mechanism, Fraction(1, 100))
     # Randomized response at the least reach r has the error r - 1/(3 r).
     least = smallest_reach(0.01)
     assert design.mechanism.mae() <= (least - 1 / (3 * least)) * (1 + 1e-9)
@@ -42,7 +45,7 @@ def test_three_outputs_at_a_small_epsilon_are_private_and_no_worse_than_two(meth
 def test_optm_designs_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
     design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method)
     assert design.private
-    assert unbiased_and_private(design.mechanism, Fraction(epsilon))
+    assert is_unbiased_and_private(design.mechanism, Fraction(epsilon))
     # Randomized response at the least reach r has the error r - 1/(3 r).
     least = smallest_reach(float(epsilon))
     assert design.mechanism.mae() < (least - 1 / (3 * least)) * (1 + 1e-9)
@@ -58,14 +61,14 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
     reach = float(outputs[-1])
     # This is randomized response with two outputs.
     assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (1 + 1e-9)
-    assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
+    assert is_unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
 
 
 def test_relative_slices_have_solutions_where_no_width_has():
     bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # The least reach is 2.16395.
     answer = solve_optm_with_thinner_slices(bins, LawQuestion(Fraction(1)))
     assert answer is not None
-    assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
+    assert is_unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize(
@@ -82,4 +85,4 @@ def test_relative_slices_above_epsilon_ln_3_stay_in_the_domain_of_rqm(bins: str,
     outputs = [Fraction(b) for b in bins.split(",")]
     answer = solve_optm_with_thinner_slices(outputs, LawQuestion(Fraction(epsilon)))
     assert answer is not None
-    assert unbiased_and_private(answer.quantizer, Fraction(epsilon) + Fraction(1, 10**9))
+    assert is_unbiased_and_private(answer.quantizer, Fraction(epsilon) + Fraction(1, 10**9))
