@@ -112,17 +112,30 @@ def test_the_server_prints_one_address_and_ends_at_ctrl_c(tmp_path: Path) -> Non
     assert err.strip() == "Stopped."
 
 
-def test_the_browser_gets_the_token_in_a_private_file(tmp_path: Path) -> None:
-    """Other users can see command lines. So the browser opens a file that forwards to the server,
-    and the file is removed with the server.
+def write_recording_browser(folder: Path) -> tuple[Path, Path]:
+    """Write a browser that writes its arguments to a file. Return the paths of both files.
+
+    The file of the arguments is moved when it is complete.
     """
-    # This browser writes its arguments to a file. The file is moved when it is complete.
-    arguments_path = tmp_path / "arguments"
-    browser = tmp_path / "browser"
+    browser = folder / "browser"
+    arguments_path = folder / "arguments"
     browser.write_text(
         f'#!/bin/sh\necho "$@" > {arguments_path}.part\nmv {arguments_path}.part {arguments_path}\n'
     )
     browser.chmod(0o700)
+    return browser, arguments_path
+
+
+def read_mode(path: Path) -> int:
+    """Return the permission bits of a file or folder."""
+    return path.stat().st_mode & 0o777
+
+
+def test_the_browser_gets_the_token_in_a_private_file(tmp_path: Path) -> None:
+    """Other users can see command lines. So the browser opens a file that forwards to the server,
+    and the file is removed with the server.
+    """
+    browser, arguments_path = write_recording_browser(tmp_path)
     server = start_explore(tmp_path, *SMALL_NOISE, BROWSER=f"{browser} %s")
     try:
         address = read_address(server)
@@ -134,8 +147,8 @@ def test_the_browser_gets_the_token_in_a_private_file(tmp_path: Path) -> None:
         assert len(token) == 32
         assert token not in browser_arguments
         forwarding_file = Path(browser_arguments.removeprefix("file://"))
-        assert forwarding_file.stat().st_mode & 0o777 == PRIVATE_FILE_MODE
-        assert forwarding_file.parent.stat().st_mode & 0o777 == PRIVATE_FOLDER_MODE
+        assert read_mode(forwarding_file) == PRIVATE_FILE_MODE
+        assert read_mode(forwarding_file.parent) == PRIVATE_FOLDER_MODE
         target = re.search(r'content="0;url=(.*?)"', forwarding_file.read_text())
         assert target is not None
         assert html.unescape(target[1]) == address
@@ -178,26 +191,41 @@ def test_a_signal_ends_the_server_without_temporary_files(
 # Exported pages.
 
 
-def test_an_exported_page_has_the_certified_design_and_fetches_nothing(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def exported_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Export the page of noise modulo 9 by the command, and return its path."""
+    folder = tmp_path_factory.mktemp("export")
     arguments = "--export noise.html --family modulo --n 8 --max-shift 3 --epsilon=1.5 "
     arguments += "--delta 0.1212 --directed --notion pdp"
-    process = run_explore(*arguments.split(), cwd=tmp_path)
+    process = run_explore(*arguments.split(), cwd=folder)
     assert process.returncode == 0, process.stderr
-    text = (tmp_path / "noise.html").read_text("utf-8")
+    return folder / "noise.html"
+
+
+def test_an_exported_page_is_small_and_fetches_nothing(exported_noise: Path) -> None:
+    """It stays small enough to be sent by mail."""
+    text = exported_noise.read_text("utf-8")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
-    # A page stays small enough to be sent by mail.
     assert len(text) < 250_000
-    export = read_page_data(tmp_path / "noise.html")["export"]
+
+
+def test_an_exported_page_has_the_certified_design(exported_noise: Path) -> None:
+    export = read_page_data(exported_noise)["export"]
     design = wb.design(
         wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212, notion="pdp"
     )
+    assert export["errors"] == {}
     assert export["view"]["objective"] == design.objective
     assert export["view"]["certified"]
     assert design.certificate is not None
     assert export["view"]["certificate"] == design.certificate.content().decode()
-    assert export["errors"] == {}
-    # The curve over δ has the exact pieces: x lists the two ends of every piece.
-    curves = export["rivals"]["overlays"]["delta"]
+
+
+def test_the_curve_over_delta_of_an_exported_page_has_the_exact_pieces(
+    exported_noise: Path,
+) -> None:
+    """The x of the curve lists the two ends of every piece."""
+    curves = read_page_data(exported_noise)["export"]["rivals"]["overlays"]["delta"]
     exact_curve = next(curve for curve in curves if curve["look"] == "segments")
     pieces = compute_delta_frontier(sizes=(9,), shifts=((1,), (2,), (3,)), epsilon=1.5)
     assert exact_curve["x"][1::2] == pytest.approx([piece.delta_high for piece in pieces])
@@ -299,18 +327,25 @@ def test_a_copied_python_call_gives_the_design_of_the_page(name: str) -> None:
 DESIGN_NOISE = ["design", *SMALL_NOISE[1:]]
 
 
-def test_design_and_audit_write_pages_with_their_numbers(
+def test_the_page_of_design_has_its_numbers_and_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = ["--save", "noise.json", "--html", "design.html", "--json"]
+    options = ["--html", "design.html", "--json"]
     code, out, err = run_here(capsys, *DESIGN_NOISE, *options)
     assert code == 0, err
     export = read_page_data(tmp_path / "design.html")["export"]
     assert export["view"]["row"]["objective"] == json.loads(out)["objective"]
-    # The command of the page gives this design.
-    assert export["view"]["command"].split()[2:3] == DESIGN_NOISE[1:2]
+    # The command of the page is "workbench design modulo ...".
+    assert export["view"]["command"].split()[1:3] == DESIGN_NOISE[:2]
     assert export["along"]
+
+
+def test_the_page_of_audit_states_whether_the_mechanism_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_here(capsys, *DESIGN_NOISE, "--save", "noise.json")
     code, _, err = run_here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")
     assert code == 0, err
     facts_part = read_page_data(tmp_path / "audit.html")["sections"][0]["parts"][0]
@@ -334,7 +369,8 @@ def test_a_page_is_not_written_to_a_wrong_path(
     arguments: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_here(capsys, *DESIGN_NOISE, "--save", "noise.json")[0] == 0
+    code, *_ = run_here(capsys, *DESIGN_NOISE, "--save", "noise.json")
+    assert code == 0
     code, _, err = run_here(capsys, *arguments)
     assert code == 2
     assert err.startswith("InvalidRequest")

@@ -87,23 +87,34 @@ def read_pointed_text(page: Page) -> tuple[float, float, float, str]:
     return epsilon, delta, float(optimum), formula
 
 
-def test_pointing_at_a_region_shows_its_optimum_and_a_click_moves_the_sliders(
-    browser: Chromium, server: Server
-) -> None:
-    page = open_map(browser, server, COUNTS)
-    assert page.js(POINTED_TEXT).startswith("Point at a region")
+def point_at_map(page: Page) -> tuple[int, int]:
+    """Move the mouse to 0.6 of the width and 0.3 of the height of the map, and return x and y."""
     box = "document.querySelector('svg.map').getBoundingClientRect()"
     x, y = page.js(
         f"(({{ left, top, width, height }}) => "
         f"[left + 0.6 * width, top + 0.3 * height].map(Math.round))({box})"
     )
     page.mouse("mouseMoved", x, y)
+    return x, y
+
+
+def test_pointing_at_a_region_shows_its_optimum(browser: Chromium, server: Server) -> None:
+    page = open_map(browser, server, COUNTS)
+    assert page.js(POINTED_TEXT).startswith("Point at a region")
+    point_at_map(page)
     epsilon, delta, optimum, formula = read_pointed_text(page)
     assert formula == "3(1 - δ) / (2e^ε + 2)"
     # ε and δ are shown with three digits.
     assert optimum == pytest.approx(3 * (1 - delta) / (2 * math.exp(epsilon) + 2), rel=0.02)
     # The region and its formula in the list are highlighted.
     assert page.js("document.querySelectorAll('.region.pointed, li.pointed').length") == 2
+    assert not page.complaints
+
+
+def test_a_click_on_the_map_moves_the_sliders(browser: Chromium, server: Server) -> None:
+    page = open_map(browser, server, COUNTS)
+    x, y = point_at_map(page)
+    epsilon, delta, *_ = read_pointed_text(page)
     page.mouse("mousePressed", x, y, buttons=1)
     page.mouse("mouseReleased", x, y)
     values = page.js("""['epsilon', 'delta']
@@ -112,7 +123,11 @@ def test_pointing_at_a_region_shows_its_optimum_and_a_click_moves_the_sliders(
     page.wait("document.querySelector('.badge.proven')")
     # The map holds for all ε and δ, so it stays.
     assert page.js("document.querySelectorAll('svg.map').length") == 1
-    # The keyboard points at a region by focus.
+    assert not page.complaints
+
+
+def test_the_keyboard_points_at_a_region_by_focus(browser: Chromium, server: Server) -> None:
+    page = open_map(browser, server, COUNTS)
     page.js("document.querySelector('.region').focus() ?? 1")
     assert page.js(POINTED_TEXT).startswith("ε = ")
     assert not page.complaints
