@@ -723,13 +723,16 @@ def rqm_rows(bins: np.ndarray, x: np.ndarray, q: float) -> np.ndarray:
     RQM keeps each inner bin with probability q, and both outer bins. It then publishes one of the
     two kept bins around x, without bias.
     """
-    inner, rows = range(1, bins.size - 1), np.zeros((x.size, bins.size))
-    for count in range(bins.size - 1):
-        for chosen in combinations(inner, count):
-            kept = np.array([0, *chosen, bins.size - 1])
-            weight = q**count * (1 - q) ** (bins.size - 2 - count)
-            left = np.clip(np.searchsorted(bins[kept], x, side="right") - 1, 0, kept.size - 2)
-            low, high = kept[left], kept[left + 1]
+    last_bin = bins.size - 1
+    inner_bins = range(1, last_bin)
+    rows = np.zeros((x.size, bins.size))
+    for count in range(last_bin):
+        for kept_inner_bins in combinations(inner_bins, count):
+            kept_bins = np.array([0, *kept_inner_bins, last_bin])
+            weight = q**count * (1 - q) ** (len(inner_bins) - count)
+            left = np.searchsorted(bins[kept_bins], x, side="right") - 1
+            left = np.clip(left, 0, kept_bins.size - 2)
+            low, high = kept_bins[left], kept_bins[left + 1]
             share = (x - bins[low]) / (bins[high] - bins[low])
             rows[np.arange(x.size), high] += weight * share
             rows[np.arange(x.size), low] += weight * (1 - share)
