@@ -36,7 +36,7 @@ def run_and_kill(function: str, moment: str, command: list[str], folder: Path) -
 
     Args:
         function: The function, as "module:name" or "module:Class.name".
-        moment: "before" or "after" the function has done its work.
+        moment: "before" or "after" the function has completed its work.
         command: Arguments of `workbench`.
         folder: Folder in which the command runs.
 
@@ -45,7 +45,7 @@ def run_and_kill(function: str, moment: str, command: list[str], folder: Path) -
     """
     module, _, path = function.partition(":")
     owner, _, name = path.rpartition(".")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-u", "-c", _SCRIPT, module, owner, name, moment, *command],
         cwd=folder,
         capture_output=True,
@@ -53,7 +53,7 @@ def run_and_kill(function: str, moment: str, command: list[str], folder: Path) -
         check=False,
         timeout=60,
     )
-    return done.returncode, done.stdout
+    return completed.returncode, completed.stdout
 
 
 def kill_after(seconds: float, command: list[str], folder: Path) -> tuple[int, str]:

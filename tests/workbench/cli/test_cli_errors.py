@@ -194,21 +194,21 @@ def test_the_message_and_exit_code_if_stdout_is_closed_or_full(
     tmp_path: Path, line: str, codes: list[int], err: str
 ):
     """`codes` are the allowed exit codes."""
-    done = run_in_shell(line, tmp_path)
-    assert done.stderr == err
-    assert done.returncode in codes
+    completed = run_in_shell(line, tmp_path)
+    assert completed.stderr == err
+    assert completed.returncode in codes
 
 
 def test_a_closed_stdout_never_becomes_a_file(tmp_path: Path):
     """The next opened file would otherwise get the number of stdout, and the output."""
-    done = run_in_shell("laplace keygen key >&- 2>&-", tmp_path)
-    assert done.returncode == 0
+    completed = run_in_shell("laplace keygen key >&- 2>&-", tmp_path)
+    assert completed.returncode == 0
     assert (tmp_path / "key").stat().st_size == 32
 
 
 def test_the_command_beside_a_file_called_models_designs(tmp_path: Path):
     (tmp_path / "models.py").write_text("raise RuntimeError('a file of the user was imported')")
-    done = subprocess.run(
+    completed = subprocess.run(
         [*WORKBENCH, "design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
         cwd=tmp_path,
         capture_output=True,
@@ -216,7 +216,7 @@ def test_the_command_beside_a_file_called_models_designs(tmp_path: Path):
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 # Wrong types from Python (tests/fuzz looks for more).

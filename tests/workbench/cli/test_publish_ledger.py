@@ -159,6 +159,7 @@ def test_a_ledger_without_write_permission_is_shown_but_books_nothing(ledger, ca
     connect = sqlite3.connect
 
     def connect_read_only(path: str, **options):
+        """Open the database for reading only."""
         return connect(path.replace("mode=rw", "mode=ro"), **options)
 
     monkeypatch.setattr(sqlite3, "connect", connect_read_only)

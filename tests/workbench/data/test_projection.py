@@ -1,4 +1,9 @@
-"""Test the projection of longitudes and latitudes against distances on the sphere."""
+"""Test the projection of longitudes and latitudes against distances on the sphere.
+
+Places in degrees are projected to metres on a plane around a centre: x is proportional to the
+longitude, y to the latitude. Far from the centre the distances are distorted, and a warning says by
+how much.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +17,33 @@ import pytest
 import workbench as wb
 from workbench.data.projection import Projection, read_degrees
 
+# The mean radius of the Earth.
+EARTH_RADIUS_METRES = 6_371_008.8
+# The centre of Berlin, in degrees.
 BERLIN = Projection(Fraction("13.4"), Fraction("52.52"))
 
 
 def measure_on_sphere(first: tuple[float, float], second: tuple[float, float]) -> float:
     """Return the distance of two places in degrees, in metres, by the haversine formula."""
-    (a, b), (c, d) = (map(math.radians, place) for place in (first, second))
-    root = math.sin((d - b) / 2) ** 2 + math.cos(b) * math.cos(d) * math.sin((c - a) / 2) ** 2
-    return 2 * 6_371_008.8 * math.asin(math.sqrt(root))
+    longitude_1, latitude_1 = map(math.radians, first)
+    longitude_2, latitude_2 = map(math.radians, second)
+    latitude_part = math.sin((latitude_2 - latitude_1) / 2) ** 2
+    longitude_part = math.sin((longitude_2 - longitude_1) / 2) ** 2
+    haversine = latitude_part + math.cos(latitude_1) * math.cos(latitude_2) * longitude_part
+    return 2 * EARTH_RADIUS_METRES * math.asin(math.sqrt(haversine))
 
 
 def test_a_degree_to_the_north_has_the_length_of_hand_calculation() -> None:
     """π 6,371,008.8 / 180 = 111,195.080."""
-    assert BERLIN.metres_per_degree[1] == Fraction("111195.080")
+    _, metres_per_degree_of_latitude = BERLIN.metres_per_degree
+    assert metres_per_degree_of_latitude == Fraction("111195.080")
 
 
 @pytest.mark.parametrize("place", [("13.5", "52.6"), ("13.3", "52.45"), ("13.40", "52.60")])
 def test_distances_near_the_centre_are_those_on_the_sphere(place: tuple[str, str]) -> None:
-    x, y = BERLIN.project((Fraction(place[0]), Fraction(place[1])))
-    degrees = (float(place[0]), float(place[1]))
-    on_sphere = measure_on_sphere((13.4, 52.52), degrees)
+    longitude, latitude = place
+    x, y = BERLIN.project((Fraction(longitude), Fraction(latitude)))
+    on_sphere = measure_on_sphere((13.4, 52.52), (float(longitude), float(latitude)))
     assert math.hypot(x, y) == pytest.approx(on_sphere, rel=2e-3)
 
 
@@ -51,8 +63,11 @@ def test_floats_and_degrees_return_to_the_same_place() -> None:
 
 def test_longitudes_are_continued_across_the_date_line() -> None:
     fiji = Projection(Fraction(179), Fraction(-17))
-    assert fiji.project((Fraction(-179), Fraction(-17)))[0] == 2 * fiji.metres_per_degree[0]
-    assert fiji.project_floats(np.array([-179.0]), np.array([-17.0]))[0, 0] > 0
+    metres_per_degree_of_longitude, _ = fiji.metres_per_degree
+    x, _ = fiji.project((Fraction(-179), Fraction(-17)))
+    assert x == 2 * metres_per_degree_of_longitude
+    ((x, _),) = fiji.project_floats(np.array([-179.0]), np.array([-17.0]))
+    assert x > 0
 
 
 def test_only_places_far_from_the_centre_are_distorted() -> None:
@@ -93,7 +108,8 @@ def test_two_places_on_both_sides_of_a_pole_are_reported_as_distorted() -> None:
     arctic = Projection(Fraction(0), Fraction(80))
     places = [arctic.project((Fraction(text), Fraction(80))) for text in ("89", "-89")]
     on_sphere = measure_on_sphere((89.0, 80.0), (-89.0, 80.0))
-    percent = 100 * (float(places[0][0] - places[1][0]) / on_sphere - 1)
+    (first_x, _), (second_x, _) = places
+    percent = 100 * (float(first_x - second_x) / on_sphere - 1)
     warning = arctic.describe_distortion(places)
     assert warning is not None
     assert f"up to {percent:.2g} %" in warning
@@ -131,6 +147,11 @@ def test_named_columns_and_weights_are_read(tmp_path: Path) -> None:
     points, weights = read_degrees(path, "lon", "lat")
     assert points[0] == (Fraction("13.4"), Fraction("52.5"))
     assert weights == [Fraction(3), Fraction(1)]
+
+
+def test_an_unknown_column_of_longitudes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "city.csv"
+    path.write_text("name,lat,weight,lon\na,52.5,3,13.4\nb,52.6,1,13.5\n")
     with pytest.raises(wb.InvalidRequest, match="x must be a column of city"):
         read_degrees(path, "x", "lat")
 
@@ -158,6 +179,10 @@ def test_a_question_reads_files_in_degrees_with_a_projection_only(tmp_path: Path
     assert query.prior == (Fraction(3, 4), Fraction(1, 4))
     with pytest.raises(wb.InvalidRequest, match="coordinates on a plane"):
         wb.FiniteQuery(path, neighbours="all L2")
+
+
+def test_a_file_with_the_latitude_first_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "city.csv"
     path.write_text("lat,lon\n52.5,13.4\n52.5,13.5\n")
     with pytest.raises(wb.InvalidRequest, match="a longitude before its latitude"):
         wb.FiniteQuery(path, neighbours="all L2", projection=BERLIN)

@@ -1,4 +1,7 @@
-"""Differences of a query from a table of values, against all datasets of three people."""
+"""Test the differences of a query that are read from a table of the values that a person may have.
+
+They are compared with all datasets of three people of which one differs.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ def _observe_differences(loads: list[str], step: Fraction) -> set[int]:
     """Return |Q(X) - Q(X')| > 0 over all datasets of three people of which one differs."""
     values = [Fraction(load) for load in loads]
     differences = set()
-    for a, b, others in product(values, values, product(values, repeat=2)):
-        answer = (a + sum(others)) // step
-        other_answer = (b + sum(others)) // step
-        differences.add(abs(answer - other_answer))
+    for old_value, new_value, others in product(values, values, product(values, repeat=2)):
+        old_answer = (old_value + sum(others)) // step
+        new_answer = (new_value + sum(others)) // step
+        differences.add(abs(old_answer - new_answer))
     return differences - {0}
 
 

@@ -1,4 +1,4 @@
-"""The readers of neighbours, priors, groups, losses and tables return exact values.
+"""Test that the readers of neighbours, priors, groups, losses and tables return exact values.
 
 Neighbours are given by answers and read as positions. For example, the answers 2 and 0 of the
 inputs 2, 0, 1 are the positions (0, 1).
@@ -115,8 +115,9 @@ def test_the_numbers_of_a_column_are_counted(tmp_path: Path) -> None:
 
 
 def test_input_weights_are_counts() -> None:
-    assert read_input_weights(pd.Series([1, 2, 1]).value_counts())[0] == {1: 2, 2: 1}
-    assert read_input_weights([1, 2, 1])[0] == {1: 2, 2: 1}
+    for data in ([1, 2, 1], pd.Series([1, 2, 1]).value_counts()):
+        counts, *_ = read_input_weights(data)
+        assert counts == {1: 2, 2: 1}
 
 
 def test_a_table_of_laws_names_its_inputs_and_outputs() -> None:

@@ -1,4 +1,4 @@
-"""Python accepts every argument and option also as the text of the command line."""
+"""Test that Python accepts every argument and option also as the text of the command line."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ def reals() -> Recommendation:
 
 
 def test_losses_are_rounded_up_and_bounds_down() -> None:
+    """Four digits are kept by default."""
     assert round_loss(1.78579158) == "1.786"
     assert round_loss(1.78575794, digits=5, is_bound=True) == "1.7857"
     assert round_loss(0.0123411) == "0.01235"
@@ -222,6 +223,7 @@ def test_a_family_without_a_loss_has_no_links_to_published_mechanisms() -> None:
         name = "response"
 
         def get_option(self, name: str) -> NoReturn:
+            """Raise the error of an unknown option."""
             raise KeyError(name)
 
     request = PageRequest(cast("Any", FamilyWithoutLoss()), {"k": "3", "epsilon": "1"}, {})

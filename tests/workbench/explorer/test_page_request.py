@@ -124,6 +124,7 @@ def test_designs_along_a_curve_are_reported_with_their_laws() -> None:
     parts: list[dict[str, Any]] = []
 
     def store_part(done_count: int, total: int, part: Any = None) -> None:
+        """Store the part of the answer that the task reports."""
         parts.append(part)
 
     Tasks().run("along", {"family": "modulo", "given": NOISE, "along": "epsilon"}, store_part)

@@ -40,7 +40,7 @@ COMMANDS = """
 import contextlib, io, json, sys
 from workbench.cli import main
 
-done = []
+results = []
 for arguments in json.loads(sys.argv[1]):
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -48,8 +48,8 @@ for arguments in json.loads(sys.argv[1]):
             main(arguments)
         except SystemExit as stop:
             code = stop.code or 0
-    done.append((code, out.getvalue(), err.getvalue()))
-print(json.dumps(done))
+    results.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(results))
 """
 
 
@@ -93,9 +93,9 @@ def run_commands(
     The process runs in `folder` and finds the packages in the folders `packages`.
     """
     arguments = json.dumps([shlex.split(command) for command in commands])
-    done = run_python("-c", COMMANDS, arguments, folder=folder, packages=packages)
-    assert done.returncode == 0, done.stderr
-    return [CommandResult(*fields) for fields in json.loads(done.stdout)]
+    completed = run_python("-c", COMMANDS, arguments, folder=folder, packages=packages)
+    assert completed.returncode == 0, completed.stderr
+    return [CommandResult(*fields) for fields in json.loads(completed.stdout)]
 
 
 def test_a_family_of_a_plugin_designs_and_certifies_its_mechanism(tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def _write_package(folder: Path, name: str, entries: str, code: str) -> Path:
 
 def run_doctor(folder: Path, *packages: Path) -> subprocess.CompletedProcess[str]:
     """Run `workbench doctor --json`, which loads all plug-ins of the packages."""
-    done = run_python("-m", "workbench", "doctor", "--json", folder=folder, packages=packages)
-    assert done.returncode == 0
-    return done
+    completed = run_python("-m", "workbench", "doctor", "--json", folder=folder, packages=packages)
+    assert completed.returncode == 0
+    return completed
 
 
 def test_a_failing_plugin_causes_one_warning(tmp_path: Path) -> None:
@@ -259,9 +259,9 @@ def test_a_failing_plugin_causes_one_warning(tmp_path: Path) -> None:
         "[workbench.backends]\nx = broken:X\n",
         "raise RuntimeError('no\\nway')",
     )
-    done = run_doctor(tmp_path, PACKAGE, broken)
-    assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
-    (warning,) = done.stderr.splitlines()
+    completed = run_doctor(tmp_path, PACKAGE, broken)
+    assert "linprog" in {row["name"] for row in json.loads(completed.stdout)["solvers"]}
+    (warning,) = completed.stderr.splitlines()
     assert "broken 1" in warning
     assert "RuntimeError: no way" in warning
 
@@ -275,9 +275,9 @@ def test_each_plugin_with_a_taken_name_causes_one_warning(tmp_path: Path) -> Non
         "from workbench.solvers.backends.highs import Highs\n"
         "class H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )
-    done = run_doctor(tmp_path, PACKAGE, taking)
-    assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
-    warnings = done.stderr.splitlines()
+    completed = run_doctor(tmp_path, PACKAGE, taking)
+    assert "linprog" in {row["name"] for row in json.loads(completed.stdout)["solvers"]}
+    warnings = completed.stderr.splitlines()
     assert len(warnings) == 2
     assert any("'highs' of taking 1 is taken by dp-workbench" in line for line in warnings)
     (linprog_warning,) = [line for line in warnings if "'linprog'" in line]
@@ -375,12 +375,12 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
         "from linprog", "from workbench_example.linprog"
     )
     (tmp_path / "test_theirs.py").write_text(code)
-    done = run_python(
+    completed = run_python(
         "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_theirs.py", folder=tmp_path
     )
-    assert done.returncode == 0, done.stdout
-    summary = re.search(r"^(\d+) passed, (\d+) skipped in", done.stdout, re.MULTILINE)
-    assert summary is not None, done.stdout
+    assert completed.returncode == 0, completed.stdout
+    summary = re.search(r"^(\d+) passed, (\d+) skipped in", completed.stdout, re.MULTILINE)
+    assert summary is not None, completed.stdout
     passed, skipped = map(int, summary.groups())
     assert passed >= 30
     assert passed + skipped == len(CLAUSES)
@@ -389,7 +389,7 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
         "does not support the option time_limit",
         "SciPy returns to",
     ):
-        assert reason in done.stdout
+        assert reason in completed.stdout
 
 
 def test_the_contract_names_the_clauses_that_a_wrong_backend_breaks(tmp_path: Path) -> None:
@@ -404,9 +404,9 @@ def test_the_contract_names_the_clauses_that_a_wrong_backend_breaks(tmp_path: Pa
             "(BackendContract)", "(BackendContract, unittest.TestCase)"
         )
     )
-    done = run_python("-m", "unittest", "test_linprog", folder=tmp_path, packages=())
-    assert done.returncode == 1, done.stderr
-    failed = {*re.findall(r"^FAIL: (\w+)", done.stderr, re.MULTILINE)}
+    completed = run_python("-m", "unittest", "test_linprog", folder=tmp_path, packages=())
+    assert completed.returncode == 1, completed.stderr
+    failed = {*re.findall(r"^FAIL: (\w+)", completed.stderr, re.MULTILINE)}
     assert failed == {
         "test_duals_signs",
         "test_duals_are_slopes",
@@ -414,9 +414,11 @@ def test_the_contract_names_the_clauses_that_a_wrong_backend_breaks(tmp_path: Pa
         "test_an_optimal_lp_has_a_bound",
         "test_resolve_equals_cold",
         "test_maximisation",
-    }, done.stderr
-    assert "linprog breaks the clause 'duals', test_duals_signs: Report row duals" in done.stderr
-    assert "ERROR" not in done.stderr
+    }, completed.stderr
+    assert (
+        "linprog breaks the clause 'duals', test_duals_signs: Report row duals" in completed.stderr
+    )
+    assert "ERROR" not in completed.stderr
 
 
 def run_with_plugin_file(file: str, command: str, folder: Path) -> CommandResult:
@@ -425,8 +427,8 @@ def run_with_plugin_file(file: str, command: str, folder: Path) -> CommandResult
     Nothing captures the prints of the process.
     """
     arguments = ("-m", "workbench", "--plugin", file, *shlex.split(command))
-    done = run_python(*arguments, folder=folder, packages=())
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+    completed = run_python(*arguments, folder=folder, packages=())
+    return CommandResult(completed.returncode, completed.stdout, completed.stderr)
 
 
 @pytest.fixture

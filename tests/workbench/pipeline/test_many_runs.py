@@ -228,10 +228,10 @@ def test_a_design_for_runs_has_no_larger_loss_than_equal_shares(
     assert together.details["composed"]["delta"] <= float(options["delta"])
     together.save(tmp_path / "runs.json")
     checker = Path(__file__).parents[3] / "tools/check_certificate.py"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, checker, tmp_path / "runs.json"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr
