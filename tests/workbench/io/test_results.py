@@ -35,17 +35,19 @@ def make_squares(count: int = 3, **fields: Any) -> Result:
     def draw(table: pd.DataFrame) -> Any:
         """Return the functions that draw the plots of a table, by name."""
 
-        def line() -> Figure | None:
+        def draw_line() -> Figure | None:
+            """Draw the squares. None for fewer than two points."""
             if len(table) < 2:
                 return None
             figure = Figure()
             figure.subplots().plot(table["x"], table["y"])
             return figure
 
-        return {"empty": lambda: None, "line": line}
+        return {"empty": lambda: None, "line": draw_line}
 
     rows = [{"x": x, "y": float(x * x), "note": None} for x in range(count)]
-    return Result("Squares", rows, "squares", ("x", "y", "z"), draw, **fields)
+    columns = ("x", "y", "z")
+    return Result("Squares", rows, name="squares", columns=columns, draw=draw, **fields)
 
 
 def test_a_result_is_a_sequence_of_rows() -> None:
@@ -191,6 +193,7 @@ def make_paper(*names: str) -> Paper:
         """Return the function that computes the artifact of this name."""
 
         def compute(full: bool) -> Artifact:
+            """Return the artifact, or interrupt the program."""
             if name == "stop":
                 raise KeyboardInterrupt
             near = Comparison("near", "Table 1", printed=1.0, ours=1.25, tolerance=0.5)

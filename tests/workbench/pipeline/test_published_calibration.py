@@ -633,8 +633,8 @@ def reference_real_loss(name: str, epsilon: float, delta: float, power: int) -> 
 def list_real_cases(name: str) -> list[tuple[Fraction, str, str]]:
     """Return the cases of a kind of noise.
 
-    The staircase does not depend on δ. At ε = 0.01 its sums are long, and at ε = 700 the grid of its
-    shares is too coarse.
+    The staircase does not depend on δ. At ε = 0.01 its sums are long, and at ε = 700 the grid of
+    its shares is too coarse.
     """
     if name == "staircase (pure)":
         return [case for case in REAL_CASES if case[1] in ("0.5", "4", "50") and case[2] == "0.1"]

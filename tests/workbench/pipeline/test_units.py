@@ -67,6 +67,7 @@ def make_channel_case(loss: str = "squared", last: int = 8, **options: Any) -> U
     """Return a channel with the answers 0, s, ..., last s. Neighbours differ by s by default."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         relation = {} if "neighbours" in options else {"max_shift": s}
         answers = [s * i for i in range(last + 1)]
         return wb.design(
@@ -84,6 +85,7 @@ def make_table_case(**options: Any) -> UnitCase:
     """Return a channel whose user-defined losses are s times LOSS_TABLE."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         loss = [[value * s for value in row] for row in LOSS_TABLE]
         limited = scale_max_loss(options, s)
         return wb.design("channel", answers=range(5), max_shift=1, loss=loss, **limited)
@@ -95,6 +97,7 @@ def make_places_case(**options: Any) -> UnitCase:
     """Return a channel of nine places in a square grid of step s. Places s apart are neighbours."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         corners = [(i * s, j * s) for i in range(3) for j in range(3)]
         neighbours = f"within {float(s):.17g} L1"
         return wb.design(
@@ -108,6 +111,7 @@ def make_range_case(loss: str, sensitivity: int = 10, **options: Any) -> UnitCas
     """Return a channel of the range [0, 10 s]. The sensitivity is multiplied by s too."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         return wb.design(
             "channel", range=(0, 10 * s), sensitivity=sensitivity * s, loss=loss, **options
         )
@@ -119,6 +123,7 @@ def make_labels_case(loss: str = "squared", **options: Any) -> UnitCase:
     """Return a randomizer of the labels 0, s, ..., 6 s."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         return wb.design(wb.Labels([float(s * i) for i in range(7)]), loss=loss, **options)
 
     return UnitCase(design_in_unit, POWERS[loss])
@@ -128,6 +133,7 @@ def make_clamped_noise_case(loss: str = "squared", **options: Any) -> UnitCase:
     """Return noise on the multiples of s whose outputs are clamped into 0..8 units."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         limited = scale_max_loss(options, s ** POWERS[loss])
         return wb.design("noise", on="integers", clamp=(0, 8), unit=s, loss=loss, **limited)
 
@@ -138,6 +144,7 @@ def make_listed_loss_case(**options: Any) -> UnitCase:
     """Return noise on the integers whose losses are s times NOISE_LOSSES."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         losses = [s * loss for loss in NOISE_LOSSES]
         return wb.design("noise", on="integers", loss=losses, **options)
 
@@ -148,6 +155,7 @@ def make_real_noise_case(loss: str, *, is_clamped: bool = False, **options: Any)
     """Return noise on the reals for sensitivity s, clamped into [0, 5 s] if `is_clamped`."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         clamp = {"clamp": (0, 5 * s)} if is_clamped else {}
         return wb.design("noise", on="reals", sensitivity=s, loss=loss, **clamp, **options)
 
@@ -158,6 +166,7 @@ def make_modulo_case(**options: Any) -> UnitCase:
     """Return noise modulo 14 whose user-defined losses are s times MODULO_LOSSES."""
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         return wb.design(
             "modulo",
             n=13,
@@ -174,6 +183,7 @@ def make_quantizer_case(loss: str = "absolute", **options: Any) -> UnitCase:
     unscaled_bins = [Fraction(-3), Fraction(-1, 2), Fraction(1, 2), Fraction(3)]
 
     def design_in_unit(s: Fraction) -> Design:
+        """Return the design in the unit s."""
         bins = [s * unscaled_bin for unscaled_bin in unscaled_bins]
         return wb.design("quantizer", bins=bins, c=s, epsilon=1, loss=loss, **options)
 
