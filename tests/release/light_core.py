@@ -23,6 +23,7 @@ class _ImportBlocker(importlib.abc.MetaPathFinder):
     """Refuses imports other than workbench, numpy, python-flint and the standard library."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
+        """Raise the error of a missing package for every other package."""
         root = name.partition(".")[0]
         if (
             root not in ALLOWED

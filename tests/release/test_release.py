@@ -146,6 +146,7 @@ def tested_versions(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     find_version = installation._find_version
 
     def find_pretended_version(name: str) -> str | None:
+        """Return the pretended version of a package, or else its real version."""
         return versions.get(name.lower(), find_version(name))
 
     monkeypatch.setattr(installation, "_find_version", find_pretended_version)

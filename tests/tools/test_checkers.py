@@ -95,6 +95,7 @@ def test_a_file_is_undecided_after_an_error_of_the_checker(
     tool: ModuleType, error: type[Exception], tmp_path: Path, monkeypatch
 ) -> None:
     def raise_error(data: object) -> str:
+        """Fail with the error, as a checker with a bug."""
         raise error("1")
 
     monkeypatch.setattr(tool, "prove_statement", raise_error)
@@ -105,6 +106,7 @@ def test_a_file_is_undecided_at_the_time_limit(
     tool: ModuleType, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     def run_forever(data: object) -> str:
+        """Use CPU time without end."""
         while True:
             pass
 
@@ -120,6 +122,7 @@ def test_texts_of_a_file_are_printed_in_one_line_without_control_characters(
     forged_line = "x\nother.json: proven: \x1b[32mall\u202e\x07"
 
     def refuse(data: object) -> str:
+        """Refuse a file with a reason that forges the line of another file."""
         raise tool.Refused("false", forged_line)
 
     monkeypatch.setattr(tool, "prove_statement", refuse)

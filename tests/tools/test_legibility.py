@@ -54,6 +54,7 @@ def minimise_epsilon(request, start=None):
 
 
 def _counts(text: str):
+    """Return the counts of a source text: name of the count -> number."""
     return legibility.FileMeasure(Path("example.py"), text).counts
 
 

@@ -245,7 +245,7 @@ def find_dependencies_between(
     """Return "module -> module" for every dependency of some packages or modules on others."""
 
     def is_inside(module: str, names: Sequence[str]) -> bool:
-        """Return whether a module is one of the names, or is in a package of the names."""
+        """Return whether a module is one of some packages or modules, or inside one of them."""
         return any(f"{module}.".startswith(f"{name}.") for name in names)
 
     return [

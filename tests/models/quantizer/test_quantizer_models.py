@@ -235,7 +235,7 @@ def test_the_optimum_without_symmetry_is_at_most_that_of_symmetric_mechanisms():
 def test_a_solution_of_theorem_6_is_private(m: int):
     bins = equal_bins(m, 3)
     shape = make_shape(tuple(float(b) for b in bins))
-    sheet = shape.theorem6(3.0, 0.4 if m == 8 else 0.2, 0.1, 0.1)
+    sheet = shape.theorem6(epsilon=3.0, u=0.4 if m == 8 else 0.2, o_before=0.1, o_last=0.1)
     solution = solve(sheet.to_program("Theorem 6"))
     assert solution.is_optimal
     assert solution.x is not None
@@ -246,4 +246,4 @@ def test_a_solution_of_theorem_6_is_private(m: int):
 def test_three_bins_need_no_bounds_and_no_theorem_6():
     assert make_shape((-3, 0, 3)).bounded_vectors == []
     with pytest.raises(ValueError, match="at least two inside"):
-        make_shape((-3, 0, 3)).theorem6(1.0, 1.0, 0.1, 0.1)
+        make_shape((-3, 0, 3)).theorem6(epsilon=1.0, u=1.0, o_before=0.1, o_last=0.1)

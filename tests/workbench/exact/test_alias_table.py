@@ -36,6 +36,7 @@ class FixedSource(Source):
         self.later_words = later_words
 
     def draw_uint16(self, count: int) -> np.ndarray:
+        """Return `first_words` in the first call, and the next `later_words` or random words then."""
         if self.first_words is not None:
             words = self.first_words
             self.first_words = None
@@ -48,6 +49,7 @@ class FixedSource(Source):
         return np.array(words, dtype=np.uint16)
 
     def draw_uint8(self, count: int) -> np.ndarray:
+        """Return `fixed_bytes`."""
         return self.fixed_bytes
 
 

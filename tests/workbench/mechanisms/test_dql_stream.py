@@ -149,6 +149,7 @@ def test_the_layout_of_the_file_is_pinned() -> None:
     nonce = data[56:72]
 
     def compute_keyed_hash(label: bytes, message: bytes) -> bytes:
+        """Return the HMAC of a message, with the key that belongs to the label and the nonce."""
         derived_key = hmac.new(KEY, label + nonce, hashlib.sha256).digest()
         return hmac.new(derived_key, message, hashlib.sha256).digest()
 

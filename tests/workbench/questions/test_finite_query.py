@@ -14,10 +14,10 @@ import workbench as wb
 from workbench.questions.finite_query import FiniteQuery
 
 
-def test_answers_are_read_in_every_format(tmp_path: Path):
+def test_numeric_answers_are_read_in_every_format(tmp_path: Path):
     column = tmp_path / "answers.csv"
     column.write_text("0\n0.5\n1\n")
-    for given in (
+    for answers in (
         "0..1:0.5",
         "0,0.5,1",
         [0, 0.5, 1],
@@ -26,38 +26,66 @@ def test_answers_are_read_in_every_format(tmp_path: Path):
         column,
         str(column),
     ):
-        assert FiniteQuery(given, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
+        assert FiniteQuery(answers, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
+
+
+def test_a_range_of_answers_has_the_step_1():
     assert FiniteQuery("5..9", max_shift=1).inputs == (5, 6, 7, 8, 9)
+
+
+def test_answers_may_be_names_or_tuples():
     assert FiniteQuery("red,green", neighbours="all").inputs == ("red", "green")
     assert FiniteQuery([(0, 1), (1, "x")], neighbours="all").inputs == ((0, 1), (1, "x"))
+
+
+def test_the_outputs_may_be_listed():
     assert FiniteQuery("0..2", "0..9", max_shift=1).m == 10
 
 
-def test_neighbours_are_read_in_every_format(tmp_path: Path):
-    line = ((0, 1), (1, 2), (2, 3))
+def test_consecutive_neighbours_are_read_in_every_format(tmp_path: Path):
     pairs = tmp_path / "pairs.csv"
-    graph = tmp_path / "graph.csv"
     pairs.write_text("from,to\n0,1\n2,1\n3,2\n")
-    graph.write_text("0,1,1\n1,2,2\n2,3,3\n")
-    for given in (
+    for neighbours in (
         "consecutive",
         [(0, 1), (2, 1), (3, 2), (2, 3)],
         {"max_distance": 1},
         pairs,
         str(pairs),
     ):
-        found = FiniteQuery("0..3", neighbours=given)
-        assert (found.pairs, found.distances, found.is_line) == (line, None, True)
+        question = FiniteQuery("0..3", neighbours=neighbours)
+        assert question.pairs == ((0, 1), (1, 2), (2, 3))
+        assert question.distances is None
+        assert question.is_line
+
+
+def test_a_third_column_of_a_file_of_pairs_has_distances(tmp_path: Path):
+    graph = tmp_path / "graph.csv"
+    graph.write_text("0,1,1\n1,2,2\n2,3,3\n")
     assert FiniteQuery("0..3", neighbours=graph).distances == (1, 2, 3)
-    far = float("inf")
-    matrix = np.array([[0, 1, far], [1, 0, 2], [far, 2, 0]])
-    for table in (matrix, matrix.tolist()):
-        found = FiniteQuery("a,b,c", neighbours=table)
-        assert (found.pairs, found.distances) == (((0, 1), (1, 2)), (1, 2))
-    # These are pairs with distances, although the list has the shape of a matrix.
-    assert FiniteQuery("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)
+
+
+def test_a_matrix_of_distances_has_infinity_where_answers_are_no_neighbours():
+    infinity = float("inf")
+    matrix = np.array([[0, 1, infinity], [1, 0, 2], [infinity, 2, 0]])
+    for distances in (matrix, matrix.tolist()):
+        question = FiniteQuery("a,b,c", neighbours=distances)
+        assert question.pairs == ((0, 1), (1, 2))
+        assert question.distances == (1, 2)
+
+
+def test_three_pairs_with_distances_are_not_read_as_a_matrix():
+    question = FiniteQuery("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)])
+    # The pairs are sorted: (0, 1), (0, 2), (1, 2).
+    assert question.distances == (2, 1, 1)
+
+
+def test_max_shift_makes_neighbours_of_all_answers_within_it():
     assert FiniteQuery("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
+    # None: all answers are neighbours.
     assert FiniteQuery("0..3", max_shift=3).pairs is None
+
+
+def test_components_are_answers_that_pairs_connect():
     assert FiniteQuery("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
 
 
@@ -73,17 +101,20 @@ def test_a_line_needs_neighbours_that_are_consecutive_inputs():
 
 
 def test_priors_are_read_and_normalised(tmp_path: Path):
-    one = tmp_path / "one.csv"
-    two = tmp_path / "two.csv"
-    one.write_text("1\n0\n3\n")
-    two.write_text("answer,weight\n2,3\n0,1\n")
-    for given in ([1, 0, 3], "1,0,3", one, two):
-        assert FiniteQuery("0..2", max_shift=1, prior=given).prior == (
-            Fraction(1, 4),
-            0,
-            Fraction(3, 4),
-        )
+    weights_file = tmp_path / "one.csv"
+    answers_and_weights_file = tmp_path / "two.csv"
+    weights_file.write_text("1\n0\n3\n")
+    answers_and_weights_file.write_text("answer,weight\n2,3\n0,1\n")
+    for prior in ([1, 0, 3], "1,0,3", weights_file, answers_and_weights_file):
+        question = FiniteQuery("0..2", max_shift=1, prior=prior)
+        assert question.prior == (Fraction(1, 4), 0, Fraction(3, 4))
+
+
+def test_the_default_prior_is_uniform():
     assert FiniteQuery("0..2", max_shift=1).prior == (Fraction(1, 3),) * 3
+
+
+def test_the_worst_prior_is_no_list_of_weights():
     assert FiniteQuery("0..2", max_shift=1, prior="worst").prior is None
 
 

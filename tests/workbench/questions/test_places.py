@@ -14,26 +14,27 @@ from scipy.sparse.csgraph import dijkstra
 import workbench as wb
 from workbench.questions.places import Plane, reduce_metric_pairs
 
-SQUARE = [(i, j) for i, j in product(range(4), repeat=2)]
+SQUARE = [(i, j) for i, j in product(range(4), repeat=2)]  # 16 places on a grid.
 
 
-def city(tmp_path: Path, text: str) -> Path:
+def write_city(tmp_path: Path, text: str) -> Path:
+    """Write a CSV file of places with the columns x, y and sometimes weight. Return its path."""
     path = tmp_path / "city.csv"
     path.write_text(text, "utf-8")
     return path
 
 
 def test_a_file_has_places_and_weights(tmp_path: Path) -> None:
-    question = wb.FiniteQuery(
-        city(tmp_path, "x,y,weight\n0,0,1\n0,1.5,2\n3,0,1\n"), neighbours="within 1.5 L1"
-    )
+    path = write_city(tmp_path, "x,y,weight\n0,0,1\n0,1.5,2\n3,0,1\n")
+    question = wb.FiniteQuery(path, neighbours="within 1.5 L1")
     assert question.inputs == ((0, 0), (0, Fraction(3, 2)), (3, 0))
     assert question.prior == (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))
     assert question.pairs == ((0, 1),)
-    assert wb.FiniteQuery(city(tmp_path, "0,0\n0,1\n"), neighbours="all L1").prior == (
-        Fraction(1, 2),
-        Fraction(1, 2),
-    )
+
+
+def test_places_without_weights_have_a_uniform_prior(tmp_path: Path) -> None:
+    question = wb.FiniteQuery(write_city(tmp_path, "0,0\n0,1\n"), neighbours="all L1")
+    assert question.prior == (Fraction(1, 2), Fraction(1, 2))
 
 
 @pytest.mark.parametrize(
@@ -55,18 +56,23 @@ def test_the_omitted_pairs_are_implied_by_the_others(norm: str) -> None:
     pairs, distances = reduce_metric_pairs(
         wb.FiniteQuery(SQUARE, neighbours="all").inputs, pairs=None, norm=norm
     )
-    assert len(pairs) < 120
+    assert len(pairs) < 120  # The number of all pairs of 16 places.
     graph = np.zeros((16, 16))
     for (i, j), distance in zip(pairs, distances, strict=True):
         graph[i, j] = graph[j, i] = float(distance)
     power = {"L1": 1, "L2": 2, "Linf": math.inf}[norm]
-    true = np.array([[np.linalg.norm(np.subtract(a, b), power) for b in SQUARE] for a in SQUARE])
-    np.testing.assert_allclose(dijkstra(graph, directed=False), true, rtol=1e-11)
-    if norm == "L2":
-        # Irrational distances are rounded down, as a smaller budget is safe.
-        for (i, j), distance in zip(pairs, distances, strict=True):
-            (x, y), (other_x, other_y) = SQUARE[i], SQUARE[j]
-            assert distance**2 <= (x - other_x) ** 2 + (y - other_y) ** 2
+    true_distances = [[np.linalg.norm(np.subtract(a, b), power) for b in SQUARE] for a in SQUARE]
+    path_lengths = dijkstra(graph, directed=False)
+    np.testing.assert_allclose(path_lengths, np.array(true_distances), rtol=1e-11)
+
+
+def test_irrational_distances_are_rounded_down() -> None:
+    """A smaller distance gives a smaller budget, which is safe."""
+    inputs = wb.FiniteQuery(SQUARE, neighbours="all").inputs
+    pairs, distances = reduce_metric_pairs(inputs, pairs=None, norm="L2")
+    for (i, j), distance in zip(pairs, distances, strict=True):
+        (x, y), (other_x, other_y) = SQUARE[i], SQUARE[j]
+        assert distance**2 <= (x - other_x) ** 2 + (y - other_y) ** 2
 
 
 def test_unit_steps_suffice_for_l1() -> None:
@@ -110,7 +116,7 @@ def test_metric_privacy_of_places_is_certified_for_every_pair() -> None:
 )  # fmt: skip
 def test_invalid_places_are_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=words) as error:
-        wb.FiniteQuery(city(tmp_path, text), neighbours="within 1 L1")
+        wb.FiniteQuery(write_city(tmp_path, text), neighbours="within 1 L1")
     assert "\n" not in str(error.value)
 
 

@@ -222,21 +222,25 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait()
 
 
-@pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGSTOP]
-)  # The process has ended and its machine cannot be reached.
+# After SIGKILL the process has ended. After SIGSTOP it is as if its machine could not be reached.
+@pytest.mark.parametrize("sent_signal", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scheduler: Any,
+    sent_signal: signal.Signals,
+    capfd: Any,
 ):
     monkeypatch.setattr(sweep_workers, "CONNECT_SECONDS", HANG)
     address, process = scheduler
-    ends: list[float] = []
+    end_times: list[float] = []
     spec = {"grid": {**GRID, "epsilon": "0.5:1.5:100"}}
 
-    def progress(outcome: Any) -> None:
-        if outcome.solved and not ends:
-            process.send_signal(how)
-            ends.append(time.monotonic())
+    def end_scheduler_once(outcome: Any) -> None:
+        """Send the signal to the scheduler when the first points are solved."""
+        if outcome.solved and not end_times:
+            process.send_signal(sent_signal)
+            end_times.append(time.monotonic())
             # Only after the start, because a busy scheduler may be slow.
             monkeypatch.setattr(sweep_workers, "REPLY_SECONDS", 3.0)
 
@@ -244,13 +248,13 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
         WorkbenchError,
         match=r"was lost. The rows that it had sent are kept. Run the same command",
     ):
-        wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
-    assert time.monotonic() - ends[0] < HANG
+        wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=end_scheduler_once)
+    assert time.monotonic() - end_times[0] < HANG
     assert capfd.readouterr().err == ""
-    kept = read_rows(tmp_path / "a.sqlite")
-    assert 0 < len(kept) < 600
+    kept_rows = read_rows(tmp_path / "a.sqlite")
+    assert 0 < len(kept_rows) < 600
     outcome = wb.sweep(spec, tmp_path / "a.sqlite", jobs=1)
-    assert (outcome.known, outcome.left) == (len(kept), 0)
+    assert (outcome.known, outcome.left) == (len(kept_rows), 0)
 
 
 def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
