@@ -56,27 +56,44 @@ def solve_channel_lp(
     return float(optimum.fun)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow_with_the_distance(
-    seed: int,
-):
+def draw_counting_question(seed: int) -> tuple[float, Matrix, Matrix, list[tuple[int, int]]]:
+    """Draw ε, a prior, losses that grow with the distance, and the neighbours 0-1, 1-2, ..."""
     source = np.random.default_rng(seed)
     k = int(source.integers(2, 7))
     epsilon = float(source.uniform(0.1, 2))
     prior = source.dirichlet(np.ones(k))
     distances = np.abs(np.arange(k)[:, None] - np.arange(k))
-    losses = np.array([np.cumsum(np.r_[0, source.uniform(0, 1, k)])[row] for row in distances])
-    assert has_growing_losses(losses, np.arange(k))
-    line = [(i, i + 1) for i in range(k - 1)]
+    losses = np.array(
+        [np.cumsum(np.r_[0, source.uniform(low=0, high=1, size=k)])[row] for row in distances]
+    )
+    return epsilon, prior, losses, [(i, i + 1) for i in range(k - 1)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow_with_the_distance(
+    seed: int,
+):
+    epsilon, prior, losses, neighbours = draw_counting_question(seed)
+    assert has_growing_losses(losses, np.arange(prior.size))
     optimum = post_process_geometric(losses, prior, epsilon)
-    assert optimum.value == pytest.approx(solve_channel_lp(losses, prior, line, epsilon), rel=1e-7)
-    assert optimum.value == pytest.approx(
-        float((prior[:, None] * losses * optimum.channel).sum()), rel=1e-12
-    )
+    lp_value = solve_channel_lp(losses, prior, neighbours, epsilon)
+    assert optimum.value == pytest.approx(lp_value, rel=1e-7)
+    loss_of_channel = float((prior[:, None] * losses * optimum.channel).sum())
+    assert optimum.value == pytest.approx(loss_of_channel, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_row_duals_of_post_processing_add_up_to_its_loss(seed: int):
+    epsilon, prior, losses, _ = draw_counting_question(seed)
+    optimum = post_process_geometric(losses, prior, epsilon)
     assert optimum.row_duals.sum() == pytest.approx(optimum.value, rel=1e-9)
-    assert minimax_value(losses, epsilon) == pytest.approx(
-        solve_channel_lp(losses, None, line, epsilon), rel=1e-7
-    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_minimax_value_is_the_optimum_for_the_worst_answer(seed: int):
+    epsilon, _, losses, neighbours = draw_counting_question(seed)
+    lp_value = solve_channel_lp(losses, None, neighbours, epsilon)
+    assert minimax_value(losses, epsilon) == pytest.approx(lp_value, rel=1e-7)
 
 
 def test_post_processing_is_only_an_upper_bound_for_other_losses():
@@ -100,7 +117,7 @@ def test_extremal_channels_are_optimal_if_all_answers_are_neighbours(seed: int):
     m = int(source.integers(1, 6))
     epsilon = float(source.uniform(0.1, 3))
     prior = source.dirichlet(np.ones(k))
-    losses = source.uniform(0, 1, (k, m))
+    losses = source.uniform(low=0, high=1, size=(k, m))
     optimum = solve_channel_lp(losses, prior, list(combinations(range(k), 2)), epsilon)
     assert extremal_value(losses, prior, epsilon) == pytest.approx(optimum, rel=1e-7)
 

@@ -107,10 +107,9 @@ def test_lemma_3_and_theorem_2_equal_the_oracle(n: int, mu: int) -> None:
         delta = (low(x) + high(x)) / 2
         law = single_distance_law(sizes=(n + 1,), shift=(mu,), epsilon=0.8, delta=float(delta))
         assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
-    assert rational_forms.lemma3(length) == pieces[0][1]
-    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).with_delta(
-        Fraction(0)
-    )
+    _, error_rate_of_first_piece = pieces[0]
+    hop_law_at_delta_0 = rational_forms.hop_law((n + 1,), ((mu,),)).with_delta(Fraction(0))
+    assert rational_forms.lemma3(length) == error_rate_of_first_piece == hop_law_at_delta_0
 
 
 @pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (8, 3), (12, 5), (9, 9)])
@@ -118,32 +117,39 @@ def test_lemma_4_equals_the_oracle(n: int, mu_bar: int) -> None:
     law = rational_forms.lemma4(n, mu_bar)
     for epsilon in (0.3, 1.5):
         value = float(law(Fraction(math.exp(epsilon))))
-        assert value == pytest.approx(
-            column_cut_law(n, mu_bar, epsilon, delta=0.0).value, rel=1e-12
-        )
-    assert law == rational_forms.hop_law(
-        (n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))
-    ).with_delta(Fraction(0))
+        oracle_value = column_cut_law(n, mu_bar, epsilon, delta=0.0).value
+        assert value == pytest.approx(oracle_value, rel=1e-12)
+    shifts = tuple((mu,) for mu in range(1, mu_bar + 1))
+    assert law == rational_forms.hop_law((n + 1,), shifts).with_delta(Fraction(0))
 
 
-def test_post_processing_and_bins_equal_the_oracles() -> None:
-    weights = [[Fraction(abs(y - o), 5) for o in range(5)] for y in range(5)]
-    losses = np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float)
-    prior = np.full(5, 0.2)
-    for epsilon in (0.2, 0.7, 2.0):
-        x = Fraction(math.exp(epsilon))
-        post_processed_loss = rational_forms.geometric_post_processing(weights, x)
-        assert float(post_processed_loss(x)) == pytest.approx(
-            finite_channel.post_process_geometric(losses, prior, epsilon).value, rel=1e-12
-        )
-        bins_loss = rational_forms.bins_loss(weights, x)
-        assert float(bins_loss(x)) == pytest.approx(
-            finite_channel.extremal_value(losses, prior, epsilon), rel=1e-9
-        )
+# The absolute loss of five answers and outputs, and the same times the uniform prior.
+LOSSES = np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float)
+WEIGHTED_LOSSES = [[Fraction(abs(y - o), 5) for o in range(5)] for y in range(5)]
+UNIFORM_PRIOR = np.full(5, 0.2)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 2.0])
+def test_the_form_of_post_processing_equals_the_oracle(epsilon: float) -> None:
+    x = Fraction(math.exp(epsilon))
+    loss = rational_forms.geometric_post_processing(WEIGHTED_LOSSES, x)(x)
+    oracle = finite_channel.post_process_geometric(LOSSES, UNIFORM_PRIOR, epsilon)
+    assert float(loss) == pytest.approx(oracle.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 2.0])
+def test_the_form_of_bins_equals_the_oracle(epsilon: float) -> None:
+    x = Fraction(math.exp(epsilon))
+    loss = rational_forms.bins_loss(WEIGHTED_LOSSES, x)(x)
+    oracle_value = finite_channel.extremal_value(LOSSES, UNIFORM_PRIOR, epsilon)
+    assert float(loss) == pytest.approx(oracle_value, rel=1e-9)
+
+
+def test_the_form_of_bins_for_the_error_rate_is_that_of_randomized_response() -> None:
+    """With four answers it is 3 / (x + 3)."""
     error_weights = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
-    response = rational_forms.bins_loss(error_weights, Fraction(3))
-    # The error rate of randomized response is 3 / (x + 3).
-    assert response == Affine.from_ratio(fmpz_poly([3]), ZERO, fmpz_poly([3, 1]))
+    error_rate = rational_forms.bins_loss(error_weights, Fraction(3))
+    assert error_rate == Affine.from_ratio(fmpz_poly([3]), ZERO, fmpz_poly([3, 1]))
 
 
 @pytest.mark.parametrize(

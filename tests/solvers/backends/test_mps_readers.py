@@ -2,6 +2,13 @@
 
 Every file is the program BASE with one unusual section, column or number. If readers differ on a
 file, `read_mps` refuses it, and the message names the line.
+
+The first word of a line of BOUNDS is the kind of the bound:
+
+    LO, UP, FX    lower, upper, both             MI, PL, FR    -∞, ∞, both
+    LI, UI, BV    the same as LO, UP for integer columns; BV for columns that are 0 or 1
+
+The next word is the name of a set of bounds, which may be left out.
 """
 
 from __future__ import annotations
@@ -35,6 +42,7 @@ COLUMNS
  y e 1
  z c 1 e 1
 """
+# A file in fixed columns, whose names contain blanks.
 FIXED = """NAME          T
 ROWS
  N  COST
@@ -50,8 +58,8 @@ BOUNDS
  UP BND 1     Y                  4.0
 ENDATA
 """
-Y = " y c -2 r 1\n y e 1\n"
-Z = " z c 1 e 1\n"
+Y = " y c -2 r 1\n y e 1\n"  # The lines of the column y in BASE.
+Z = " z c 1 e 1\n"  # The line of the column z.
 
 
 def mark_integer(columns: str) -> str:
@@ -75,6 +83,7 @@ def make_file(
     return text + "ENDATA\n"
 
 
+# Name -> text of a file. The name says what is unusual.
 FILES = {
     "plain": make_file(),
     "two_rhs": make_file(rhs=" A r 10 g 1\n A e 4\n B r 50\n B e 9\n"),

@@ -53,6 +53,7 @@ def test_a_merged_ledger_has_every_row_once_and_all_specifications(tmp_path: Pat
     bytes_before = a.read_bytes(), b.read_bytes()
     progress_counts: list[int] = []
     merged = merge_ledgers([a, b], tmp_path / "c.sqlite", progress_counts.append)
+    # New rows, rows that were there already, and rows with another answer.
     assert merged == (1700, 100, [])
     assert progress_counts[-1] == 1800
     with Ledger(tmp_path / "c.sqlite", create=False) as ledger:
@@ -79,9 +80,9 @@ def test_a_different_answer_to_the_same_request_is_reported_and_not_merged(
     with Ledger(target, create=False) as ledger:
         assert ledger.find(_make_row(2).key) == _make_row(2)
     assert _run_command("results", "merge", str(b), "--ledger", str(target)) == 1
-    assert f"{_make_row(2).key[:12]}: {b} has another answer, which was not taken." in " ".join(
-        capsys.readouterr().out.split()
-    )
+    output = " ".join(capsys.readouterr().out.split())
+    sentence = f"{_make_row(2).key[:12]}: {b} has another answer, which was not taken."
+    assert sentence in output
 
 
 def test_a_file_that_is_no_ledger_is_refused_before_anything_is_written(
@@ -89,33 +90,44 @@ def test_a_file_that_is_no_ledger_is_refused_before_anything_is_written(
 ) -> None:
     a = _write_ledger(tmp_path / "a.sqlite", [_make_row(1)])
     (tmp_path / "text.sqlite").write_text("no database, of some length" * 100)
-    for other, error in (
+    for wrong_file, error in (
         (tmp_path / "none.sqlite", InvalidRequest),
         (tmp_path / "text.sqlite", CorruptFile),
     ):
         with pytest.raises(error):
-            merge_ledgers([a, other], tmp_path / "c.sqlite")
+            merge_ledgers([a, wrong_file], tmp_path / "c.sqlite")
         assert not (tmp_path / "c.sqlite").exists()
+
+
+def test_a_ledger_is_not_merged_into_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = _write_ledger(tmp_path / "a.sqlite", [_make_row(1)])
     assert _run_command("results", "merge", str(a), "--ledger", str(a)) == 2
     assert "Got" in capsys.readouterr().err
 
 
-def test_answers_are_equal_if_only_start_residual_and_rounding_differ(tmp_path: Path) -> None:
-    def make_row_with_answer(**changes: object) -> LedgerRow:
-        """Return a row with an optimal answer that has some changes."""
-        answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **changes}
-        return _make_row(1)._replace(answer=canonical_json(answer))
+def _make_row_with_answer(**changes: object) -> LedgerRow:
+    """Return a row with an optimal answer that has some changes."""
+    answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **changes}
+    return _make_row(1)._replace(answer=canonical_json(answer))
 
-    a = _write_ledger(
-        tmp_path / "a.sqlite",
-        [make_row_with_answer(start="hot", recheck="a cold start agrees", residual=0.0)],
-    )
-    b = _write_ledger(
-        tmp_path / "b.sqlite", [make_row_with_answer(start="cold", objective=0.3, residual=1e-16)]
-    )
+
+def test_answers_are_equal_if_only_start_residual_and_rounding_differ(tmp_path: Path) -> None:
+    hot_row = _make_row_with_answer(start="hot", recheck="a cold start agrees", residual=0.0)
+    cold_row = _make_row_with_answer(start="cold", objective=0.3, residual=1e-16)
+    a = _write_ledger(tmp_path / "a.sqlite", [hot_row])
+    b = _write_ledger(tmp_path / "b.sqlite", [cold_row])
     assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (1, 1, [])
-    for k, other in enumerate(
-        ({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})
-    ):
-        c = _write_ledger(tmp_path / f"d{k}.sqlite", [make_row_with_answer(**other)])
-        assert merge_ledgers([c], tmp_path / "c.sqlite") == (0, 0, [(_make_row(1).key, c)])
+
+
+@pytest.mark.parametrize(
+    "change", [{"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0}]
+)
+def test_answers_are_different_if_a_number_or_a_verdict_differs(
+    change: dict[str, object], tmp_path: Path
+) -> None:
+    a = _write_ledger(tmp_path / "a.sqlite", [_make_row_with_answer()])
+    b = _write_ledger(tmp_path / "b.sqlite", [_make_row_with_answer(**change)])
+    merge_ledgers([a], tmp_path / "c.sqlite")
+    assert merge_ledgers([b], tmp_path / "c.sqlite") == (0, 0, [(_make_row(1).key, b)])

@@ -99,13 +99,12 @@ def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
                 ledger.with_name("l.sqlite-wal").exists() and len(list_children(parent.pid)) >= 3
             ),
         )
-        started = list_children(parent.pid)
+        workers = list_children(parent.pid)
     finally:
         parent.kill()
         parent.wait()
-    assert wait_until(seconds=60, condition=lambda: not any(map(find_parent, started))), [
-        pid for pid in started if find_parent(pid)
-    ]
+    have_ended = wait_until(seconds=60, condition=lambda: not any(map(find_parent, workers)))
+    assert have_ended, [pid for pid in workers if find_parent(pid)]
 
 
 # A process that ends with its parent, by the kernel (argument 2 is "kernel") or by polling.
@@ -170,6 +169,7 @@ def test_only_lookups_of_the_thread_of_a_pool_are_hidden(
     )
 
     def fail() -> None:
+        """End the thread with the error."""
         raise error
 
     thread = threading.Thread(target=fail, name=thread_name)
