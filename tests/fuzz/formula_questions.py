@@ -102,9 +102,9 @@ def draw_labels(rng: random.Random) -> Question:
 
 def draw_quantizer(rng: random.Random) -> Question:
     """Draw a quantizer onto four given outputs, under pure DP."""
-    far = Fraction(rng.randint(4, 8), 2)
-    near = Fraction(rng.randint(1, 3), 4)
-    question = wb.Quantization([-far, -near, near, far])
+    outer = Fraction(rng.randint(4, 8), 2)
+    inner = Fraction(rng.randint(1, 3), 4)
+    question = wb.Quantization([-outer, -inner, inner, outer])
     return question, {"loss": rng.choice(["absolute", "squared"]), "knots": rng.randint(4, 6)}
 
 

@@ -169,10 +169,11 @@ def test_priors_near_a_point_mass_with_ties_or_with_zeros(loss, epsilon):
 
 
 def test_labels_far_from_zero_keep_their_digits():
-    near = bins.optimal_bins(np.arange(40.0), None, 3.0, "squared")
-    far = bins.optimal_bins(np.arange(40.0) + 2.0**30, None, 3.0, "squared")
-    assert far.objective == pytest.approx(near.objective, rel=1e-12)
-    assert np.array_equal(near.starts, far.starts)
+    labels = np.arange(40.0)
+    result = bins.optimal_bins(labels, None, 3.0, "squared")
+    moved_result = bins.optimal_bins(labels + 2.0**30, None, 3.0, "squared")
+    assert moved_result.objective == pytest.approx(result.objective, rel=1e-12)
+    assert np.array_equal(moved_result.starts, result.starts)
 
 
 def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():

@@ -127,13 +127,13 @@ def test_the_first_staircase_is_the_optimum_at_delta_0(n, mu_bar, epsilon):
 def test_linear_regions_join_the_flat_ones():
     n, mu_bar, epsilon = 24, 6, 1.5
     stairs = staircases(n, mu_bar, epsilon)
-    for before, step in pairwise(stairs):
-        assert before.upper < step.lower <= step.upper
-        start = printed_pmf(n, mu_bar, epsilon, before.upper * (1 + 1e-9))
+    for previous, step in pairwise(stairs):
+        assert previous.upper < step.lower <= step.upper
+        start = printed_pmf(n, mu_bar, epsilon, previous.upper * (1 + 1e-9))
         end = printed_pmf(n, mu_bar, epsilon, step.lower * (1 - 1e-9))
-        np.testing.assert_allclose(start, staircase_pmf(before, epsilon), atol=1e-7)
+        np.testing.assert_allclose(start, staircase_pmf(previous, epsilon), atol=1e-7)
         np.testing.assert_allclose(end, staircase_pmf(step, epsilon), atol=1e-7)
-        middle = printed_pmf(n, mu_bar, epsilon, (before.upper + step.lower) / 2)
+        middle = printed_pmf(n, mu_bar, epsilon, (previous.upper + step.lower) / 2)
         assert middle.sum() == pytest.approx(1.0, abs=1e-12)
         np.testing.assert_allclose(middle, (start + end) / 2, atol=1e-7)
 

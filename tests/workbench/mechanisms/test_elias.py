@@ -106,12 +106,12 @@ def test_every_truncation_and_extension_is_noticed(code: elias.Code) -> None:
     for size in range(len(data)):
         with pytest.raises(CorruptFile, match="bit stream is corrupt"):
             elias.decode(data[:size], len(m), code)
-    for more in (b"\0", b"\x80", bytes(100)):
+    for extra_bytes in (b"\0", b"\x80", bytes(100)):
         with pytest.raises(CorruptFile, match="bit stream is corrupt"):
-            elias.decode(data + more, len(m), code)
-    for count in (0, 5, 8, 10**9):
+            elias.decode(data + extra_bytes, len(m), code)
+    for wrong_count in (0, 5, 8, 10**9):
         with pytest.raises(CorruptFile, match="bit stream is corrupt"):
-            elias.decode(data, count, code)
+            elias.decode(data, wrong_count, code)
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -97,10 +97,10 @@ def test_rqm_has_the_law_of_random_subsets_of_bins():
     x = 0.5
     p = np.zeros(5)
     for is_kept in product((False, True), repeat=3):
-        kept = [0, *(i for i in (1, 2, 3) if is_kept[i - 1]), 4]
+        kept_bins = [0, *(i for i in (1, 2, 3) if is_kept[i - 1]), 4]
         subset_probability = math.prod(q if is_inner_kept else 1 - q for is_inner_kept in is_kept)
-        l = max(i for i in kept if bins[i] <= x)
-        r = min(i for i in kept if bins[i] > x)
+        l = max(i for i in kept_bins if bins[i] <= x)
+        r = min(i for i in kept_bins if bins[i] > x)
         lower_share = (bins[r] - x) / (bins[r] - bins[l])
         p[l] += subset_probability * lower_share
         p[r] += subset_probability * (1 - lower_share)

@@ -261,29 +261,39 @@ def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
     assert len(read_rows(ledger)) == 18
 
 
+FAILING_GRIDS = {
+    # Both points need a larger δ.
+    "delta is too small": {
+        **SMALL,
+        "minimise": "delta",
+        "max_loss": [0.2, 0.7],
+        "delta": 0.01,
+        "epsilon": 0.5,
+    },
+    "the solver cannot solve integer programs": {
+        **SMALL,
+        "solver": "ortools:glop",
+        "notion": "pdp",
+        "delta": 0.1,
+        "epsilon": 1,
+        "method": "literal",
+    },
+    "the program is too large for the licence": {
+        **SMALL,
+        "solver": "gurobi",
+        "n": 999,
+        "max_shift": 3,
+        "delta": 0,
+        "epsilon": 1,
+        "check": "none",
+    },
+    "no bin is outside the inputs": {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
+    "the bits are too few": {"model": "laplace", "bits": 1.01, "epsilon": 1},
+}
+
+
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
-    grids = [
-        {**SMALL, "minimise": "delta", "max_loss": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
-        {
-            **SMALL,
-            "solver": "ortools:glop",
-            "notion": "pdp",
-            "delta": 0.1,
-            "epsilon": 1,
-            "method": "literal",
-        },
-        {
-            **SMALL,
-            "solver": "gurobi",
-            "n": 999,
-            "max_shift": 3,
-            "delta": 0,
-            "epsilon": 1,
-            "check": "none",
-        },
-        {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
-        {"model": "laplace", "bits": 1.01, "epsilon": 1},
-    ]
+    grids = list(FAILING_GRIDS.values())
     outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.solved == outcome.points == 6
     rows_by_status = {
