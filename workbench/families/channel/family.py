@@ -596,9 +596,11 @@ class _ChannelFamily(Family):
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (question.k, question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
-            rule = f"a channel of {shape[0]} inputs and {shape[1]} outputs"
+            rule = f"a channel of {question.k} inputs and {question.m} outputs"
             must("baseline", rule, repr(mechanism))
-        pairs = question.metric_pairs()[0] if request.is_per_distance else question.pairs
+        pairs = question.pairs
+        if request.is_per_distance:
+            pairs, _ = question.metric_pairs()
         return Channel.from_pairs(channel, pairs, directed=question.directed)
 
     # Reports.
@@ -673,13 +675,14 @@ class _ChannelFamily(Family):
             design: design of this family.
         """
         question = design.question
-        used = design.mechanism.used_outputs
+        used_positions = design.mechanism.used_outputs
         are_answers = False
         # Outputs of a range that publishes the answer itself with a share of δ are not listed.
-        if used.max() < question.m:
-            are_answers = {question.outputs[o] for o in used.tolist()} <= {*question.inputs}
+        if used_positions.max() < question.m:
+            used_outputs = {question.outputs[o] for o in used_positions.tolist()}
+            are_answers = used_outputs <= {*question.inputs}
         origin = "all of them answers" if are_answers else "not only answers"
-        return f"publishes {len(used)} values ({origin})"
+        return f"publishes {len(used_positions)} values ({origin})"
 
     def list_tables(self, design: Design) -> Tables:
         """Return the table of the channel, if it has at most 7 inputs and 7 outputs.

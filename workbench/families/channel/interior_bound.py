@@ -102,7 +102,8 @@ def _list_claimed_bounds(request: ChannelRequest) -> tuple[list[Bound] | None, L
     The first is None if a bound is not smooth, the second if there is no range of levels.
     """
     # Every pair has the same bounds, so the first pair represents all of them.
-    claim_bounds = ClaimedBounds(request.audited_claim, request.question.ordered_pairs[0])
+    first_pair, *_ = request.question.ordered_pairs
+    claim_bounds = ClaimedBounds(request.audited_claim, first_pair)
     levels = claim_bounds.levels
     return list_smooth_bounds(claim_bounds.bounds, levels), levels
 

@@ -110,9 +110,9 @@ class Candidate(NamedTuple):
 
     def list_used_outputs(self) -> list[Fraction]:
         """List the outputs in use."""
-        is_used = self.answer.mechanism.matrix.max(axis=0) > _MIN_USED_MASS
-        outputs = zip(self.request.question.outputs, is_used, strict=True)
-        return [output for output, used in outputs if used and isinstance(output, Fraction)]
+        are_used = self.answer.mechanism.matrix.max(axis=0) > _MIN_USED_MASS
+        outputs = zip(self.request.question.outputs, are_used, strict=True)
+        return [output for output, is_used in outputs if is_used and isinstance(output, Fraction)]
 
 
 class OutputSearch:

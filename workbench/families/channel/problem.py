@@ -376,12 +376,13 @@ class ChannelProblem(Problem):
             limited_request = self._limit_time()
         model = request.model()
         ordered_pairs = request.question.ordered_pairs
+        first_pair, *_ = ordered_pairs  # All pairs have the same bounds.
         comparisons = model.build_comparisons(ordered_pairs)
         # Only plain requests can be answered by the methods that follow.
         is_plain = not request.has_extra_constraints and request.losses.forbidden is None
         try:
             solution, bound = solve_by_tangents(
-                limited_request, ordered_pairs[0], model.program, comparisons
+                limited_request, first_pair, model.program, comparisons
             )
         except NotProven as error:
             if error.interrupted or not is_plain:

@@ -180,10 +180,11 @@ class ChannelRequest(Request):
         if numbers is None:
             must("outputs", "a list if answers are not numbers", free_text)
         if self.has_several_bounds and not isinstance(self.question, RangeQuery):
-            low = min(numbers[0])
-            high = max(numbers[0])
+            answers, *_ = numbers
+            low = min(answers)
+            high = max(answers)
             # The example lists the answers and the middles between them.
-            step = (high - low) / (2 * len(numbers[0]) - 2)
+            step = (high - low) / (2 * len(answers) - 2)
             example = f"{format_fraction(low)}..{format_fraction(high)}:{format_fraction(step)}"
             raise InvalidRequest(
                 f"outputs must be a list if notion is {notion_name}. Got {free_text}. "
@@ -395,7 +396,8 @@ class ChannelRequest(Request):
         if self.has_several_bounds:
             return self.question.neighbour_pairs
         if self.is_per_distance:
-            return self.question.metric_pairs()[0]
+            pairs, _ = self.question.metric_pairs()
+            return pairs
         if self.question.pairs is None and not self.bounds.delta:
             return None
         return self.question.neighbour_pairs
@@ -461,7 +463,9 @@ class ChannelRequest(Request):
         Args:
             rows: masses of every input, k rows of m numbers.
         """
-        pairs = self.question.metric_pairs()[0] if self.is_per_distance else self.question.pairs
+        pairs = self.question.pairs
+        if self.is_per_distance:
+            pairs, _ = self.question.metric_pairs()
         channel = Channel.from_pairs(rows, pairs, directed=self.question.directed)
         return replace(channel, axis_labels=(self.question.inputs, self.question.outputs))
 
@@ -714,9 +718,10 @@ class ChannelRequest(Request):
         )
         if self.has_several_bounds:
             return replace(model, pairs=())
+        groups, _ = self.group_epsilons()
         return replace(
             model,
-            groups=self.group_epsilons()[0],
+            groups=groups,
             has_delta=bool(self.bounds.delta) or minimises_delta,
             requires=self.bounds.kind,
             minimise="delta" if minimises_delta else "loss",
@@ -775,9 +780,10 @@ class ChannelRequest(Request):
         title = f"best channel, {losses.name} loss"
         if question.directed:
             title += ", directed neighbours"
+        _, epsilons = self.bounds.epsilon_levels
         return make_formula_program(
             program,
-            self.bounds.epsilon_levels[1],
+            epsilons,
             masses=names,
             title=title,
             exact=exact_coefficients,

@@ -164,7 +164,7 @@ def round_exponential_weights(distances: list[list[Any]], rate: float) -> list[l
     weights = {}
     for step in steps:
         exponent = Fraction(min(rate * step, largest_exponent))
-        weights[step] = exp_bounds(-exponent, bits)[1]
+        _, weights[step] = exp_bounds(-exponent, bits)
     return [[weights[distance] for distance in row] for row in distances]
 
 
@@ -212,10 +212,12 @@ def make_selection(
             privacy_losses = logs[first] - logs[second]
             if not delta:
                 return bool((privacy_losses.max(axis=1) <= epsilons).all())
+            # With δ, all pairs have the same ε.
+            epsilon, *_ = epsilons
             # The masses whose ratio exceeds e^ε, or the parts of them above e^ε times the other.
-            excess = np.exp(np.where(privacy_losses > epsilons[0], logs[first], -np.inf))
+            excess = np.exp(np.where(privacy_losses > epsilon, logs[first], -np.inf))
             if not bounds_mass:
-                excess *= -np.expm1(np.minimum(epsilons[0] - privacy_losses, 0.0))
+                excess *= -np.expm1(np.minimum(epsilon - privacy_losses, 0.0))
             return bool(excess.sum(axis=1).max() <= float(delta))
 
         nearest_distance = float(distances[distances > 0].min())

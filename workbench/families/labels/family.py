@@ -500,8 +500,8 @@ class _LabelFamily(Family):
             title = _title_table(len(rows), "bins")
             return [(title, ["lower", "upper", "publishes"], rows[:_MAX_SHOWN_ROWS])]
         masses = design.question.prior @ mechanism.matrix
-        used = (mechanism.matrix.max(axis=0) > _MIN_USED_MASS).nonzero()[0]
-        rows = [[float(mechanism.outputs[j]), float(masses[j])] for j in used]
+        used_outputs = np.flatnonzero(mechanism.matrix.max(axis=0) > _MIN_USED_MASS)
+        rows = [[float(mechanism.outputs[j]), float(masses[j])] for j in used_outputs]
         title = _title_table(len(rows), "outputs in use")
         return [(title, ["publishes", "overall probability"], rows[:_MAX_SHOWN_ROWS])]
 

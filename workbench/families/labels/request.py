@@ -290,7 +290,8 @@ def _check_positions(pairs: Pairs, k: int) -> None:
     if not pairs:
         must("neighbours", rule, "none")
     for pair in pairs:
-        if pair[0] == pair[1] or not all(0 <= position < k for position in pair):
+        first, second = pair
+        if first == second or not all(0 <= position < k for position in pair):
             must("neighbours", rule, pair)
 
 

@@ -130,7 +130,8 @@ class _LengthFunction:
 
     def __call__(self, log_delta: float) -> float:
         """Compute E[bits] at one log2 δ₀."""
-        return float(self.compute_at(np.array([log_delta]))[0])
+        (length,) = self.compute_at(np.array([log_delta]))
+        return float(length)
 
 
 @lru_cache(maxsize=2048)

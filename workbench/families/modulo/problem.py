@@ -141,8 +141,9 @@ class ModuloProblem(Problem):
         request = self.request
         model = request.model()
         shifts = request.question.differences
+        first_shift, *_ = shifts  # All differences have the same bounds.
         comparisons = model.build_comparisons(shifts)
-        solution, bound = solve_by_tangents(request, shifts[0], model.program, comparisons)
+        solution, bound = solve_by_tangents(request, first_shift, model.program, comparisons)
         return Answer(self._read_noise(solution), bound, solution)
 
     def answer_by_solver(self, programs: Programs | None, start: str) -> Answer:

@@ -755,9 +755,11 @@ def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
     line = answer.program
     masses = answer.masses
     if claim_bounds.can_end:
-        used = np.flatnonzero(masses > 0)
-        law = Distribution.from_floats(masses[used[0] : used[-1] + 1])
-        return IntegerLaw(int(used[0]) - line.last, law)
+        positive_positions = np.flatnonzero(masses > 0)
+        first = int(positive_positions.min())
+        last = int(positive_positions.max())
+        law = Distribution.from_floats(masses[first : last + 1])
+        return IntegerLaw(first - line.last, law)
     d = line.sensitivity
     mass_beyond = answer.mean_tail_mass
     end = (masses[:d].sum() + masses[-d:].sum()) / 2

@@ -115,7 +115,8 @@ def _make_clamped_loss(
     assert clamp is not None
     if not isinstance(request.aim.loss, str):
         return None  # Certificates only name losses of the published answer.
-    answers = tuple(request.aim.unit * answer for answer in range(clamp[0], clamp[1] + 1))
+    low, high = clamp
+    answers = tuple(request.aim.unit * answer for answer in range(low, high + 1))
     prior: Any = request.aim.prior or (ONE,) * len(answers)
     if isinstance(prior, str):
         # The certificate states the prior that is concentrated on the worst answer.

@@ -112,7 +112,8 @@ def _tabulate_loss_function(loss: Any, question: Any) -> AnswerLoss:
             f"{_LOSS_RULE}, whose last step continues; a function is allowed for clamped integers",
             "a function, which has no end",
         )
-    span = question.clamp[1] - question.clamp[0]
+    low, high = question.clamp
+    span = high - low
     losses = []
     for difference in range(-span, span + 1):
         answer = Fraction(max(0, -difference))
@@ -153,9 +154,8 @@ def _align_prior(prior: Rationals, question: Any) -> Rationals:
     if clamp is None or not isinstance(question, IntegerNoise):
         refuse_labels(prior, "prior")
         return prior
-    return tuple(
-        align_container(prior, prior, answers=lambda: range(clamp[0], clamp[1] + 1), name="prior")
-    )
+    low, high = clamp
+    return tuple(align_container(prior, prior, answers=lambda: range(low, high + 1), name="prior"))
 
 
 class _NoiseFamily(Family):

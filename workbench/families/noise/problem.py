@@ -163,7 +163,9 @@ class NoiseProblem(Problem):
         assert isinstance(question, IntegerNoise)
         sensitivity = question.sensitivity
         epsilon = request.claim.epsilon
-        power = request.line_losses[0].power
+        # There are several losses for the worst answer only, and then all are tables.
+        first_loss, *_ = request.line_losses
+        power = first_loss.power
         is_long = power or question.clamp is None
         ratio = bound_inverse_exponential(epsilon, _RATIO_BITS if is_long else _SHORT_RATIO_BITS)
         # The bound is the optimum for a ratio below e^-ε.
@@ -291,7 +293,8 @@ class NoiseProblem(Problem):
     def _mix_pure_noise(self, solver: LineProgramSolver) -> AdditiveIntegerNoise:
         """Mix the best noise at δ = 0 with a point mass of δ where the loss is smallest."""
         losses = self.request.line_losses
-        span = losses[0].span
+        first_loss, *_ = losses  # All losses have the same span.
+        span = first_loss.span
         pure = bracket_pure_noise(solver, self.compute_loss).mechanism
         best_eta = min(
             range(-span, span + 1),
@@ -383,9 +386,8 @@ class NoiseProblem(Problem):
 
     def _check_audit_size(self, mechanism: Any) -> None:
         """Raise InvalidRequest if auditing every clamped answer would take too long."""
-        clamp = self.request.clamp
         claim = self.claim
-        if clamp is None:
+        if self.request.clamp is None:
             return
 
         def compute_audit_work(answer_count: int) -> int:
@@ -394,7 +396,7 @@ class NoiseProblem(Problem):
             narrower = replace(mechanism, question=question)
             return count_work_units(narrower, claim.notion, claim.values)
 
-        answer_count = clamp[1] - clamp[0] + 1
+        answer_count = self.request.answer_count
         if compute_audit_work(answer_count) <= _MAX_AUDIT_WORK:
             return
         max_count = bisect_right(

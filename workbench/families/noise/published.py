@@ -120,8 +120,9 @@ def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
         is left out.
     """
     references = compute_references(published_for(request), request)
-    losses = [(name, reference.objective) for name, reference in references.items()]
-    return sorted(losses, key=lambda row: row[1])
+    losses = {name: reference.objective for name, reference in references.items()}
+    names = sorted(losses, key=losses.__getitem__)
+    return [(name, losses[name]) for name in names]
 
 
 # Noise on the reals.

@@ -95,7 +95,8 @@ def _describe_integer_noise(query: Query, grid: AnswerGrid) -> str:
         text += "; protects both sides of each pair"
     if grid.step != 1:
         text += f"; in steps of {format_fraction(grid.step)}"
-    if grid.clamp[0] * grid.step != grid.low:
+    first_step, _ = grid.clamp
+    if first_step * grid.step != grid.low:
         text += f" from {format_fraction(grid.low)}"
     if not grid.is_complete:
         text += "; published as the nearest output"

@@ -185,8 +185,7 @@ class NoiseRequest(Request):
             raise InvalidRequest(
                 "unit must be left out, except for a named loss of clamped answers."
             )
-        answer_count = 0 if clamp is None else clamp[1] - clamp[0] + 1
-        if isinstance(loss, AnswerLoss) and len(loss.values) != answer_count:
+        if isinstance(loss, AnswerLoss) and len(loss.values) != self.answer_count:
             must("loss", "of answers that are clamped", "others")
         if loss == "error-rate" and clamp is None:
             rule = "absolute or squared, or a list of losses, for noise that is not clamped"
@@ -220,10 +219,8 @@ class NoiseRequest(Request):
             must("prior", f"uniform or probabilities when notion is {notion}", "'worst'")
         if prior is None or isinstance(prior, str):
             return
-        clamp = self.clamp
-        answer_count = len(prior) if clamp is None else clamp[1] - clamp[0] + 1
-        if len(prior) != answer_count:
-            must("prior", f"{answer_count} weights, one for each clamped answer", len(prior))
+        if self.clamp is not None and len(prior) != self.answer_count:
+            must("prior", f"{self.answer_count} weights, one for each clamped answer", len(prior))
         if not any(prior):
             must("prior", "weights >= 0, not all 0", 0)
 
@@ -316,10 +313,18 @@ class NoiseRequest(Request):
             table = losses.values
             return lambda q, o: table[q][o]
         if isinstance(losses, str):
-            span = 0 if self.clamp is None else self.clamp[1] - self.clamp[0]
+            span = max(0, self.answer_count - 1)
             loss_by_step = tabulate_difference_losses(losses, self.aim.unit, span)
             return lambda q, o: loss_by_step[o - q]
         return lambda q, o: losses[min(abs(o - q), len(losses) - 1)]
+
+    @property
+    def answer_count(self) -> int:
+        """Return the number of clamped answers, 0 if the noise is not clamped."""
+        if self.clamp is None:
+            return 0
+        low, high = self.clamp
+        return high - low + 1
 
     @property
     def counted_positions(self) -> Sequence[int]:
@@ -327,7 +332,7 @@ class NoiseRequest(Request):
         assert self.clamp is not None
         if isinstance(self.aim.loss, AnswerLoss) and self.aim.loss.counted_positions is not None:
             return self.aim.loss.counted_positions
-        return range(self.clamp[1] - self.clamp[0] + 1)
+        return range(self.answer_count)
 
     @cached_property
     def line_losses(self) -> tuple[LineLoss, ...]:
@@ -342,7 +347,7 @@ class NoiseRequest(Request):
         with translate_errors():
             if self.clamp is None:
                 return (self._make_unclamped_loss(),)
-            answer_count = self.clamp[1] - self.clamp[0] + 1
+            answer_count = self.answer_count
             if not isinstance(self.aim.prior, str):
                 mean_loss = LineLoss.of_clamped_answers(
                     self.loss_name,

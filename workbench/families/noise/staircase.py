@@ -44,7 +44,13 @@ def make_staircase_on_reals(
         # The narrowest centre step reaches half a cell to each side.
         max_cell_count = min(max(max_cell_count, math.ceil(0.5 / gamma)), MAX_STEPS)
         candidates = [*range(1, max_cell_count + 1)]
+
+    def compute_gamma_error(choice: tuple[int, int]) -> float:
+        """Return the distance of the γ of a choice (k, inner) from the optimal γ."""
+        k, inner = choice
+        return abs((inner - 0.5) / k - gamma)
+
     choices = [(k, max(1, min(k, round(gamma * k + 0.5)))) for k in candidates]
-    k, inner = min(choices, key=lambda choice: abs((choice[1] - 0.5) / choice[0] - gamma))
+    k, inner = min(choices, key=compute_gamma_error)
     law = build_staircase_law(bound_inverse_exponential(epsilon), k, inner)
     return AdditiveRealNoise(question, steps=k, cells=law)

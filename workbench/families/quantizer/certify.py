@@ -172,13 +172,13 @@ def repair_quantizer(
     # Maps the outputs above a threshold to the first threshold that leaves these.
     thresholds: dict[Ints, Fraction] = {}
     for threshold in _MASS_THRESHOLDS:
-        used = tuple(i for i, mass in enumerate(max_masses) if mass > threshold)
-        thresholds.setdefault(used, threshold)
+        used_outputs = tuple(i for i, mass in enumerate(max_masses) if mass > threshold)
+        thresholds.setdefault(used_outputs, threshold)
     repairs: list[_QuantizerRepair] = []
     last_error = NotCertified("No output is drawn.")
-    for used, threshold in thresholds.items():
+    for used_outputs, threshold in thresholds.items():
         try:
-            mixed, share = _repair_on_outputs(quantizer, used, epsilon, metric)
+            mixed, share = _repair_on_outputs(quantizer, used_outputs, epsilon, metric)
         except NotCertified as error:
             last_error = error
             continue
@@ -193,13 +193,13 @@ def repair_quantizer(
 
 
 def _repair_on_outputs(
-    quantizer: Quantizer, used: Sequence[int], epsilon: Fraction, metric: str | None
+    quantizer: Quantizer, used_outputs: Sequence[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
     """Repair a quantizer that draws some of its outputs only. Raises NotCertified.
 
     Args:
         quantizer: the solver's quantizer.
-        used: the positions of the outputs that are drawn, in increasing order.
+        used_outputs: the positions of the outputs that are drawn, in increasing order.
         epsilon: the budget > 0.
         metric: None for ε-DP, or "absolute" or "squared" for privacy by distance.
 
@@ -207,9 +207,10 @@ def _repair_on_outputs(
         The quantizer on all outputs, with mass 0 at the others, and the share of the centre.
     """
     laws = tuple(
-        Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends
+        Distribution([law.integers[i] for i in used_outputs], "an end law")
+        for law in quantizer.ends
     )
-    bins = tuple(quantizer.bins[i] for i in used)
+    bins = tuple(quantizer.bins[i] for i in used_outputs)
     part = Quantizer(quantizer.knots, bins, laws, quantizer.name)
     mixed, share = repair_rows(
         part,
@@ -218,7 +219,7 @@ def _repair_on_outputs(
     )
     rows = []
     for law in mixed.ends:
-        masses = dict(zip(used, law.integers, strict=True))
+        masses = dict(zip(used_outputs, law.integers, strict=True))
         all_masses = [masses.get(i, 0) for i in range(quantizer.m)]
         rows.append(Distribution(all_masses, "an end law"))
     return quantizer.with_rows(rows), share

@@ -193,7 +193,8 @@ class _LimitDual:
         h = self.price(cuts)
         h_middle = self.price((cuts[1:] + cuts[:-1]) / 2)
         least_h = float(h.min())
-        if error_coefficients(self.loss)[1]:
+        _, squared_coefficient = error_coefficients(self.loss)
+        if squared_coefficient:
             least_h = min(least_h, _find_least_vertex(h, h_middle))
         return float(self.alpha.sum() + self.beta @ self.x) + min(0.0, least_h)
 
@@ -269,7 +270,8 @@ def solve_unlimited_outputs(
     """
     if weights is None:
         weights = np.full(points.size, 1 / points.size)
-    has_squared_part = bool(error_coefficients(loss)[1])
+    _, squared_coefficient = error_coefficients(loss)
+    has_squared_part = bool(squared_coefficient)
     outputs = _make_first_outputs(points, epsilon, reach, has_squared_part)
     grid = _make_output_grid(points, epsilon, reach, has_squared_part)
     odds = 1 + compute_odds(epsilon)

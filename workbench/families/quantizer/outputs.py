@@ -219,9 +219,9 @@ def draw_asymmetric_outputs(
         inner_reach: the other outputs are uniform in ±inner_reach.
     """
     first_reach, last_reach = reaches
-    ends = first_reach + (last_reach - first_reach) * rng.random(2) ** 3
+    left_reach, right_reach = first_reach + (last_reach - first_reach) * rng.random(2) ** 3
     inner = np.sort(inner_reach * rng.uniform(-1, 1, m - 2))
-    return np.concatenate([[-ends[0]], inner, [ends[1]]])
+    return np.concatenate([[-left_reach], inner, [right_reach]])
 
 
 # Results.

@@ -414,7 +414,8 @@ class QuantizerProblem(Problem):
             return False
         if self.bins is None:
             return self.request.aim.metric != "squared"
-        return bool(self.bins[0] == -self.bins[1])
+        low, high = self.bins
+        return bool(low == -high)
 
     def _judge_two_outputs(self, error: float) -> OracleVerdict:
         """Compare an error with the closed form for two outputs ±B.
@@ -436,7 +437,8 @@ class QuantizerProblem(Problem):
                 kind = "optimum"
             proof = f"{proof}, least where B is the least reach."
         else:
-            reach = float(self.bins[1] * question.c)
+            _, high = self.bins
+            reach = float(high * question.c)
             kind = "optimum"
             proof = f"{proof}."
         value = compute_two_output_error(reach, request.aim.loss, float(w @ x**2))
