@@ -576,8 +576,10 @@ class TangentProgram:
         for tangents in self.tangents:
             groups[id(tangents.bound), tangents.comparison].append(tangents)
         for group in groups.values():
-            bound = group[0].bound
-            comparison = group[0].comparison
+            # All tangents of a group belong to the same bound and comparison.
+            first_tangents, *_ = group
+            bound = first_tangents.bound
+            comparison = first_tangents.comparison
             first, second = self.comparisons.law_entries(comparison)
             outcomes = np.concatenate([tangents.outcomes for tangents in group])
             a = np.concatenate([tangents.a for tangents in group])
@@ -991,8 +993,10 @@ def _find_stick_shares(
     stick_numbers, comparisons = np.nonzero(sums / limits[:, None] - 1 > 0)
     exit_levels = levels[stick_numbers, None]
     exit_limits = limits[stick_numbers]
-    exit_inner_laws = (inner_laws[0][comparisons], inner_laws[1][comparisons])
-    exit_outer_laws = (outer_laws[0][comparisons], outer_laws[1][comparisons])
+    inner_p, inner_q = inner_laws
+    outer_p, outer_q = outer_laws
+    exit_inner_laws = (inner_p[comparisons], inner_q[comparisons])
+    exit_outer_laws = (outer_p[comparisons], outer_q[comparisons])
 
     def is_outside(exit_shares: Vector) -> Flags:
         """Return whether each sum exceeds its limit at its share of the segment."""

@@ -130,8 +130,10 @@ class Quadratics:
             if interval is not None:
                 ends = [fmpq(end, _GRID) for end in interval if end is not None]
                 slack += max((_evaluate_quadratic(row, end) for end in ends), default=0)
-                changes[interval[0]] += row
-                changes[interval[1]] -= row if interval[1] is not None else 0
+                low, high = interval
+                changes[low] += row
+                if high is not None:
+                    changes[high] -= row
         points = sorted(point for point in changes if point is not None)
         first_sum = self.coefficients.sum(axis=0) + changes[None]
         sums = accumulate([first_sum, *(changes[point] for point in points)])
@@ -144,8 +146,8 @@ class Quadratics:
             if interval is None:
                 piece_ranges.append((end_place, 0))
             else:
-                first = place.get(interval[0], 0)
-                piece_ranges.append((first, place.get(interval[1], end_place)))
+                low, high = interval
+                piece_ranges.append((place.get(low, 0), place.get(high, end_place)))
         return PiecePrices(minima, slack, np.array(piece_ranges))
 
 
@@ -271,12 +273,14 @@ def _negative_interval(
 
 def _evaluate_quadratic(f: FlintArray, o: fmpq) -> fmpq:
     """Compute a o² + b o + c."""
-    return (f[0] * o + f[1]) * o + f[2]
+    a, b, c = f
+    return (a * o + b) * o + c
 
 
 def _minimum_between(f: FlintArray, ends: Ends) -> fmpq:
     """Compute the minimum of a o² + b o + c with f = (a, b, c) and a > 0, between grid points."""
-    o = -f[1] / (2 * f[0])
+    a, b, _ = f
+    o = -b / (2 * a)
     low, high = (None if end is None else fmpq(end, _GRID) for end in ends)
     if low is not None and o < low:
         o = low

@@ -508,7 +508,7 @@ class _FrontierSearch:
         slope = _slope_of(piece)
         # If a known pattern starts at the right end, rho* jumps there. The search then ends
         # JUMP_SEPARATION before that end.
-        first_deltas = [first_point[0] for first_point, *_ in self.functions.values()]
+        first_deltas = [delta for (delta, _), *_ in self.functions.values()]
         has_jump = b < self.high and any(
             abs(first_delta - b) < JUMP_SEPARATION for first_delta in first_deltas
         )
@@ -561,8 +561,10 @@ def _lower_hull(points: Sequence[Point]) -> list[Point]:
     """Return the points on the lower convex hull, by rising delta."""
     hull: list[Point] = []
     for x, v in sorted(points):
-        if hull and hull[-1][0] == x:
-            continue
+        if hull:
+            last_x, _ = hull[-1]
+            if last_x == x:
+                continue
         while len(hull) > 1:
             (x0, v0), (x1, v1) = hull[-2:]
             if (v1 - v0) * (x - x0) < (v - v0) * (x1 - x0):

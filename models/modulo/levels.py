@@ -604,7 +604,8 @@ class LevelSearch:
 
 def _minus_shift_count(reached_element: tuple[int, list[int]]) -> int:
     """Return the sort key of an element with the shifts that lead to it: most shifts first."""
-    return -len(reached_element[1])
+    _, shifts = reached_element
+    return -len(shifts)
 
 
 def _mirror_mask(dropped_mask: int, mirrored_shifts: Sequence[int]) -> int:

@@ -351,12 +351,13 @@ def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     that is left out holds for all others as well. The chain bound is None if μ̄ is above
     MAX_SEARCHED_MU_BAR, where no bound is computed.
     """
-    candidates = [_simple_cuts(grid)]
-    _, mass = best_cut(candidates[0].totals, candidates[0].broken_weights, grid.total, delta)
+    simple_cuts = _simple_cuts(grid)
+    candidates = [simple_cuts]
+    _, mass = best_cut(simple_cuts.totals, simple_cuts.broken_weights, grid.total, delta)
     bound = mass
     unvisited_bound = mass
     if grid.mu_bar > MAX_SEARCHED_MU_BAR:
-        return candidates[0], None
+        return simple_cuts, None
     with suppress(OutsideDomain):
         for visited, split in enumerate(_iterate_splits(grid, delta)):
             unvisited_bound = split.bound

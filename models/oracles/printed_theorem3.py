@@ -115,10 +115,11 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
     b = grid.rows
     regions = _group_lengths(grid)
     stairs = []
-    for k, (h, j, lengths) in enumerate(regions):
+    next_segments = [*(next_h for next_h, *_ in regions[1:]), None]
+    for (h, j, lengths), next_h in zip(regions, next_segments, strict=True):
         # This is the first equality of (34).
         mass = 1.0 / math.fsum(length * math.exp(-i * epsilon) for i, length in enumerate(lengths))
-        is_last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
+        is_last_of_segment = next_h != h
         decay = math.exp(-(b - h) * epsilon)
         lower = mass * decay * _xi(epsilon, j) if h else 0.0
         # The factor is (37b) at the end of a segment, else (37a).

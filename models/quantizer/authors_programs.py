@@ -88,17 +88,30 @@ def build_symmetric_program(
         """Return p(x, i) for every bin i of the piece, with q_2 replaced by a bound in products."""
         return shape.replaced_probabilities(piece, x, {("l", 2): np.full(2, bound)})
 
+    def replace_outer_factors(piece: int, x: float, bound: float = 1.0) -> Entries:
+        """Return p(x, 1), for the outer bin 1 only."""
+        outer_entries, *_ = replace_factors(piece, x, bound)
+        return outer_entries
+
     # Linear expressions for probabilities of the outer bin 1 and of the inner bin 2. The larger
     # ones are upper bounds, the smaller ones lower bounds.
-    at_start = replace_factors(1, -c)
-    at_end = replace_factors(3, c)
+    outer_at_start, inner_at_start, *_ = replace_factors(1, -c)
+    outer_at_end, inner_at_end, *_ = replace_factors(3, c)
     ones = np.ones(1)
-    larger_outer = (at_start[0], replace_factors(2, b2, high)[0], replace_factors(3, b3)[0])
-    smaller_outer = (replace_factors(1, b2)[0], replace_factors(2, b3, low)[0], at_end[0])
+    larger_outer = (
+        outer_at_start,
+        replace_outer_factors(2, b2, high),
+        replace_outer_factors(3, b3),
+    )
+    smaller_outer = (
+        replace_outer_factors(1, b2),
+        replace_outer_factors(2, b3, low),
+        outer_at_end,
+    )
     larger_inner = ((q2[1:], ones), (q3[2:], ones))
     # q_2(2) q_2(1) at B_3, with q_2(1) replaced by its lower end.
     product = (q2[1:], low * shape.left_probabilities(2, b3)[1:, 1])
-    smaller_inner = (product, at_end[1], at_start[1])
+    smaller_inner = (product, inner_at_end, inner_at_start)
 
     # ε-DP: each larger probability is at most e^ε times each smaller one of the same bin.
     ratio = float(np.exp(epsilon))
@@ -128,13 +141,15 @@ def build_asymmetric_program(
     program = _start_program(shape, {("l", 2): left, ("r", 2): right}, extra=1)
     program.c[: shape.size] = 2 * shape.losses
 
-    left_side = _list_one_side(shape, right[0])
+    left_low, _ = left
+    right_low, _ = right
+    left_side = _list_one_side(shape, right_low)
     right_larger, right_smaller = (
-        _swap_sides(terms, shape.size) for terms in _list_one_side(_mirror_shape(shape), left[0])
+        _swap_sides(terms, shape.size) for terms in _list_one_side(_mirror_shape(shape), left_low)
     )
     # The two terms that are not mirror images.
     right_larger[2] = shape.columns["r", 3][:1], np.array([(b4 - b2) / (b4 - b1)])
-    right_smaller[1] = shape.columns["l", 2][:1], np.array([right[0] * (b2 - b1) / (b4 - b1)])
+    right_smaller[1] = shape.columns["l", 2][:1], np.array([right_low * (b2 - b1) / (b4 - b1)])
 
     # The extra column t shortens the program: z <= e^ε t and t <= w for a t between them are
     # equivalent to z <= e^ε w for every larger z and smaller w.
