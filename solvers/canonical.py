@@ -77,7 +77,7 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
     row_count = int(canonical.constr_size)
     is_equation = np.arange(row_count) < dims.zero
     sections, (entry_rows, entry_columns) = _read_sections(canonical, parameters, is_equation)
-    # A Move has the entries of a section that depend on parameters.
+    # Section name -> Move of the entries that depend on parameters.
     moves = {}
     for section, (constant, linear) in sections.items():
         moving = np.flatnonzero(np.diff(linear.indptr))
@@ -89,11 +89,11 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
     row_upper = sections["row_upper"].constant
     lower = sections["lower"].constant
     upper = sections["upper"].constant
-    booleans = np.array(data.get("bool_vars_idx", ()), dtype=int)
+    boolean_columns = np.array(data.get("bool_vars_idx", ()), dtype=int)
     integrality = np.zeros(column_count, dtype=bool)
-    integrality[[*booleans, *data.get("int_vars_idx", ())]] = True
-    lower[booleans] = np.maximum(lower[booleans], 0.0)
-    upper[booleans] = np.minimum(upper[booleans], 1.0)
+    integrality[[*boolean_columns, *data.get("int_vars_idx", ())]] = True
+    lower[boolean_columns] = np.maximum(lower[boolean_columns], 0.0)
+    upper[boolean_columns] = np.minimum(upper[boolean_columns], 1.0)
     entry_counts = np.bincount(entry_columns, minlength=column_count)
     indptr = np.concatenate([[0], np.cumsum(entry_counts)]).astype(np.int32)
     entries = (sections["A"].constant, entry_rows.astype(np.int32), indptr)
@@ -135,9 +135,8 @@ def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
             p.value = p.project(np.ones(p.shape))
         data, _, inverse_data = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
-        if (
-            cp.HIGHS not in cp.installed_solvers()
-        ):  # CVXPY compiles a problem for a solver only if this solver is installed.
+        # CVXPY compiles a problem for a solver only if this solver is installed.
+        if cp.HIGHS not in cp.installed_solvers():
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None

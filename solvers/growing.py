@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.backend import Options, solve
@@ -125,17 +126,19 @@ class RestatedProgram:
         """Return the whole program."""
         data = self._initial_program.template
         values, rows, columns = map(np.concatenate, zip(*self._entries, strict=True))
-        new_columns = np.zeros(self.width - data.c.size)
-        new_rows = np.zeros(self.rows - data.row_lower.size)
+        new_column_count = self.width - data.c.size
+        new_row_count = self.rows - data.row_lower.size
+        column_zeros = np.zeros(new_column_count)  # The costs and lower bounds of the new columns.
+        is_new_integer = np.zeros(new_column_count, dtype=bool)
         template = Data(
-            np.concatenate([data.c, new_columns]),
-            data.offset,
+            c=np.concatenate([data.c, column_zeros]),
+            offset=data.offset,
             A=sp.csc_array((values, (rows, columns)), shape=(self.rows, self.width)),
-            row_lower=np.concatenate([data.row_lower, new_rows - np.inf]),
+            row_lower=np.concatenate([data.row_lower, np.full(new_row_count, -np.inf)]),
             row_upper=np.concatenate(self._row_uppers),
-            lower=np.concatenate([data.lower, new_columns]),
+            lower=np.concatenate([data.lower, column_zeros]),
             upper=np.concatenate(self._column_uppers),
-            integrality=np.concatenate([data.integrality, new_columns > 0]),
+            integrality=np.concatenate([data.integrality, is_new_integer]),
         )
         return replace(self._initial_program, template=template)
 
@@ -256,16 +259,19 @@ class GrowingProgram(RestatedProgram):
     ) -> int:
         """Add columns and rows to the live object. Arguments: see `RestatedProgram.extend`."""
         column_count = column_rows.size
-        zeros = np.zeros(column_count)
+        costs = np.zeros(column_count)
+        column_lower = np.zeros(column_count)
         has_row = column_rows >= 0
         entry_count = int(has_row.sum())
+        # The position of the first entry of each column in the list of all entries.
+        entry_starts: NDArray[np.int32] = (np.cumsum(has_row) - has_row).astype(np.int32)
         status = self._h.addCols(
             column_count,
-            zeros,
-            zeros,
+            costs,
+            column_lower,
             np.full(column_count, column_upper * self._initial_program.scale),
             entry_count,
-            (np.cumsum(has_row) - has_row).astype(np.int32),
+            entry_starts,
             column_rows[has_row].astype(np.int32),
             np.ones(entry_count),
         )

@@ -89,7 +89,8 @@ class Symbols(NamedTuple):
     For example, the costs (3, 7, 3) can be stored as codes["c"] = [0, 1, 0] and values = [3, 7].
 
     Attributes:
-        row, column: (non-zeros,) positions of the entries of A.
+        row: (non-zeros,) rows of the entries of A.
+        column: (non-zeros,) columns of the entries of A.
         codes: section -> position in `values` of each of its entries.
         values: the different numbers. A number is a rational, or None if it is infinite. In
             `Program.symbols` it is a pair that also names parameters.
@@ -142,11 +143,11 @@ class Program:
         variables: named column blocks. "aux..." are epigraph variables of CVXPY.
         rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one.
         parameters: name -> shape, in the order of the stacked parameter vector.
-        scale: solvers get scale * x for continuous columns.
+        scale: solvers get scale * x instead of x for continuous columns (module header).
         moves: field of `Data` -> its entries that move.
         cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), or
             None.
-        cost: solvers get costs multiplied by this.
+        cost: factor by which the costs are multiplied for solvers.
         shift: constant that is added to reported objectives and bounds. Solvers do not get it.
     """
 
@@ -174,7 +175,10 @@ class Program:
 
     @cached_property
     def _stacked_moves(self) -> tuple[Vector, Any]:
-        """Return the constant parts and the matrix of all moves: one product is the fastest."""
+        """Return the constant parts and the matrices of all moves, stacked.
+
+        One product with the stacked matrix is faster than one product for each move.
+        """
         from scipy.sparse import csr_array, vstack  # This import is slow.
 
         moves = self.moves.values()
@@ -295,9 +299,9 @@ class Program:
         Args:
             p: (parameters,) as `stack_parameters` returns it.
         """
-        fields: dict[str, Any] = {}
         if not self.moves:
             return self.template
+        moved_fields: dict[str, Any] = {}
         bases, matrix = self._stacked_moves
         all_entries = bases + matrix @ p
         end = 0
@@ -306,16 +310,16 @@ class Program:
             end += positions.size
             entries = all_entries[start:end]
             if section == "offset":
-                fields["offset"] = float(entries[0])
+                moved_fields["offset"] = float(entries[0])
             elif section == "A":
                 numbers = self.template.A.data.copy()
                 numbers[positions] = entries
-                fields["A"] = replace_entries(self.template.A, numbers)
+                moved_fields["A"] = replace_entries(self.template.A, numbers)
             else:
                 numbers = getattr(self.template, section).copy()
                 numbers[positions] = entries
-                fields[section] = numbers
-        return replace(self.template, **fields)
+                moved_fields[section] = numbers
+        return replace(self.template, **moved_fields)
 
     def __str__(self) -> str:
         row_count, column_count = self.shape

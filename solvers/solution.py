@@ -143,12 +143,16 @@ class Solution:
         ray: certificate that passed its check, or None. For an infeasible program: multipliers y of
             the rows that prove infeasibility (their `lagrangian_bound` with zero costs is
             positive). For an unbounded program: a direction of x.
-        iterations, nodes: None if the solver does not count them.
+        iterations: number of iterations. None if the solver does not count them.
+        nodes: number of nodes of the branch-and-bound search. None if the solver does not count
+            them.
         seconds: wall-clock time to load the program, solve it and read the answer.
         solver: label of the backend: "highs", "ortools:glop", ...
         version: version of the native library.
         options: the options in force, under the solver's own names.
-        seed, threads, start: how the solver was run.
+        seed: seed of the solver's random numbers. None if it is not known.
+        threads: number of threads. None if it is not known.
+        start: where the solve started.
         raw_status: status in the solver's own words.
         notes: sentences about the solve, such as the result of a second solve.
     """

@@ -196,12 +196,17 @@ class Publication:
         positions = {column.position for column in private}
         if len(positions) < len(private):
             must("columns", "two different columns", " and ".join(columns))
-        others = dict(zip(option_columns, located[len(columns) :], strict=True))
-        for option, column in others.items():
+        other_columns = dict(zip(option_columns, located[len(columns) :], strict=True))
+        for option, column in other_columns.items():
             if column.position in positions:
                 rule = "another column than the private one"
                 must(option, rule, repr(option_columns[option]))
-        return Columns(private, others.get("id"), others.get("person"), others.get("bucket"))
+        return Columns(
+            private,
+            id=other_columns.get("id"),
+            person=other_columns.get("person"),
+            bucket=other_columns.get("bucket"),
+        )
 
     def publish(
         self,
@@ -470,8 +475,9 @@ def privatise_column(
     publication_options = {name: options.pop(name) for name in PUBLICATION_OPTIONS}
     run = Publication({"mechanism": mechanism}, **publication_options)
     time_limit = options.pop("time_limit", None)
-    given = select_given(options)
-    load = _load_or_design(kind, mechanism, required_names, given, raw=raw, time_limit=time_limit)
+    load = _load_or_design(
+        kind, mechanism, required_names, select_given(options), raw=raw, time_limit=time_limit
+    )
     return _publish_through(run, kind, column, load, clip)
 
 

@@ -68,6 +68,8 @@ _MAX_SUITE_SECONDS = 86_400
 _MAX_TOLERANCE = 0.1
 # Shorter runtimes are drawn as this one, because the axis is logarithmic.
 _MIN_DRAWN_SECONDS = 1e-6
+# The largest time is drawn at least this factor to the left of the right end of the axis.
+_AXIS_MARGIN = 1.01
 # The opacity of a point in the plot, if the mechanism is private as returned.
 _PRIVATE_ALPHA = 1.0
 # The opacity of a point in the plot, if the mechanism is not private as returned.
@@ -470,7 +472,7 @@ def compare_programs(
     left_out: list[str] = []
     if isinstance(source, str):
         programs = select_instances(source, instances)
-        title = f"Suite {source}, version {SUITES[source][0]}"
+        title = f"Suite {source}, version {SUITES[source].version}"
     else:
         programs, left_out = folder_instances(source, instances)
         title = f"{len(programs)} programs of {source.name}"
@@ -522,13 +524,16 @@ def _draw_solver_seconds(table: pd.DataFrame) -> Figure | None:
     figure, (axis,) = make_panels(width=SCREEN_INCHES, height=0.8 + 0.25 * len(answers))
     names = answers["solver"].tolist()
     seconds = answers["seconds"].astype(float).clip(lower=_MIN_DRAWN_SECONDS).tolist()
-    # Points, because a bar has no start on a logarithmic axis.
+    # The seconds are drawn as points, because a bar has no start on a logarithmic axis.
     for name, value, private in zip(names, seconds, answers["private"], strict=True):
         alpha = _PRIVATE_ALPHA if private is True else _OTHER_ALPHA
         axis.plot([value], [name], "o", color=COLOURS[0], alpha=alpha)
     axis.set_xscale("log")
-    # Whole powers of ten, so that small differences do not look large.
-    axis.set_xlim(10 ** floor(log10(min(seconds))), 10 ** ceil(log10(1.01 * max(seconds))))
+    # The axis ends at whole powers of ten, so that small differences do not look large. The largest
+    # number gets a margin, so that its point is inside the axis.
+    left_end = 10 ** floor(log10(min(seconds)))
+    right_end = 10 ** ceil(log10(_AXIS_MARGIN * max(seconds)))
+    axis.set_xlim(left_end, right_end)
     axis.set_ylim(-0.5, len(names) - 0.5)
     axis.set_xlabel("seconds, cold (pale: not private as returned)")
     return figure

@@ -251,7 +251,8 @@ class CsvColumn:
         Raises:
             InvalidRequest, CorruptFile: As `CsvTable.read`.
         """
-        return CsvTable.read(path, [column], header=header)[1][0]
+        _, (csv_column,) = CsvTable.read(path, [column], header=header)
+        return csv_column
 
     @property
     def name(self) -> str:

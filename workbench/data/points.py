@@ -125,12 +125,12 @@ def read_point_values(values: Sequence[Any], name: str) -> tuple[Point, ...]:
         must(name, f"1 to {MAX_POINTS} of them", "none")
     if len(points) > MAX_POINTS:
         must(name, f"1 to {MAX_POINTS} of them", f"more than {MAX_POINTS}")
-    seen: set[Point] = set()
+    seen_points: set[Point] = set()
     for point in points:
-        if point in seen:
+        if point in seen_points:
             constraint = "all different (1, 1.0 and '1' are one number)"
             must(name, constraint, f"{format_point(point)} twice")
-        seen.add(point)
+        seen_points.add(point)
     return tuple(points)
 
 
@@ -165,15 +165,16 @@ def read_steps(text: str) -> Rationals | None:
     """
     if "..." in text:
         return None
-    ends, _, step = text.partition(":")
-    low, _, high = ends.partition("..")
+    ends_text, _, step_text = text.partition(":")
+    low_text, _, high_text = ends_text.partition("..")
     numbers = []
-    for number in map(parse_rational, (low, high, step or "1")):
+    for number in map(parse_rational, (low_text, high_text, step_text or "1")):
         if number is None or (number and not 0 < abs(nearest_float(number)) < math.inf):
             return None
         numbers.append(number)
-    if numbers[0] <= numbers[1] and numbers[2] > 0:
-        return tuple(numbers)
+    low, high, step = numbers
+    if low <= high and step > 0:
+        return low, high, step
     return None
 
 

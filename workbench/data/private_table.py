@@ -40,6 +40,8 @@ from workbench.io.files import read_text
 
 # A decimal without zeros in front. Other texts of digits, such as 007, are names.
 _PLAIN_DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?")
+_MAX_SHOWN_CHARACTERS = 60  # An error shows at most this many characters of a cell.
+_MAX_POSITION_DIGITS = 9  # A text of more digits is no position of a column.
 _MISSING_TYPES = ("NAType", "NaTType")  # Types of pandas.NA and pandas.NaT.
 # Names of 32-bit and 16-bit floats in NumPy, pandas, polars and pyarrow.
 _SHORT_FLOAT = re.compile(r"\b(?:float32|float16|halffloat)\b|^float(?:\[pyarrow\])?$", re.I)
@@ -52,26 +54,9 @@ _LOADING_METHODS = ("collect", "compute", "to_table", "read_all", "fetchall")
 # Files with these endings are no text.
 _OTHER_FILES = frozenset(
     (
-        ".gz",
-        ".zip",
-        ".bz2",
-        ".xz",
-        ".zst",
-        ".parquet",
-        ".feather",
-        ".arrow",
-        ".xlsx",
-        ".xls",
-        ".ods",
-        ".pkl",
-        ".pickle",
-        ".db",
-        ".sqlite",
-        ".h5",
-        ".dta",
-        ".sav",
-        ".rds",
-    )
+        ".gz .zip .bz2 .xz .zst .parquet .feather .arrow .xlsx .xls "
+        ".ods .pkl .pickle .db .sqlite .h5 .dta .sav .rds"
+    ).split()
 )
 
 
@@ -172,9 +157,10 @@ class PrivateColumn:
         place = f"row {row + 1}"
         if self.places:
             place = self.places[row]
+        shown_cell = str(self.cells[row])[:_MAX_SHOWN_CHARACTERS]
         raise PrivateCellError(
             f"Every cell of column {self.name} that is used must be {rule}. At least one is not.",
-            f"{place}, column {self.name}: {str(self.cells[row])[:60]!r} is not {rule}.",
+            f"{place}, column {self.name}: {shown_cell!r} is not {rule}.",
         )
 
     def list_numbers(self) -> list[Fraction | None]:
@@ -254,7 +240,7 @@ class PrivateTable:
             return PrivateColumn("1", self.columns[0], self.places)
         text = str(name).strip()
         matches = [position for position, title in enumerate(self.names) if title == text]
-        is_position = text.isascii() and text.isdecimal() and len(text) < 10
+        is_position = text.isascii() and text.isdecimal() and len(text) <= _MAX_POSITION_DIGITS
         if is_position and 1 <= int(text) <= width:
             position = int(text) - 1
             if matches not in ([], [position]) and not self.has_known_names:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _MIN_COMPRESSED_LENGTH = 1 << 20  # Data with more characters than this are compressed.
+_COMPRESSION_LEVEL = 9  # The level of zlib with the shortest result.
 
 # The files of the script in order. The last one is the entry point.
 _SCRIPTS = (
@@ -129,7 +130,9 @@ def build_page(title: str, data: Values) -> str:
     )
     is_packed = len(content) > _MIN_COMPRESSED_LENGTH
     if is_packed:
-        content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
+        content = base64.b64encode(
+            zlib.compress(content.encode(), level=_COMPRESSION_LEVEL)
+        ).decode()
     content = content.replace("<", "\\u003c")
     policy = html.escape(make_security_policy(live=data.get("mode") == "live"))
     return f"""<!doctype html>

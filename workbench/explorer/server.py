@@ -38,6 +38,7 @@ _IDLE_CONNECTION_SECONDS = 60.0  # A connection without a request is closed afte
 _MAX_CONNECTIONS = 64  # A further connection replaces one without the token, or is closed.
 _HOST_NAMES = ("127.0.0.1", "localhost")
 _API_PREFIX = "/api/"
+_TOKEN_BYTES = 24  # The token has this many random bytes, which nobody can guess.
 
 
 class _RequestRefused(Exception):
@@ -237,7 +238,7 @@ class Server(ThreadingHTTPServer):
         self._connections_lock = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
         self.port: int = self.server_address[1]
-        self.token = secrets.token_urlsafe(24)
+        self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.lanes = Lanes(files)
         data = {"mode": "live", "families": describe_families()}
         self.page = build_page("dp-workbench explorer", data)

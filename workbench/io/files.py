@@ -32,6 +32,13 @@ _MAX_DECIMAL_BITS = 4000  # Larger integers are written in hexadecimal.
 _MAX_DECIMAL_PLACES = 400  # A rational with more decimals is written as a ratio.
 # The name of an unfinished file begins with at most this many characters of the final name.
 _MAX_NAME_CHARACTERS = 40
+_MAX_SHOWN_CHARACTERS = 60  # An error shows at most this many characters of a text of a file.
+_MAX_SHOWN_DIGITS = 40  # An error shows at most this many digits of a number.
+# Modes of new files: only the owner may read and write, or everybody. The umask may remove bits.
+_OWNER_MODE = 0o600
+_DEFAULT_MODE = 0o666
+_WRITE_BITS = 0o222  # The bits of a mode that let anybody write.
+_OTHERS_BITS = 0o077  # The bits of a mode that give rights to others than the owner.
 _DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # Spreadsheets take such texts for formulas.
 # A text of these characters alone is a number or a list of numbers, not a formula.
@@ -178,7 +185,8 @@ def write_new_file(
     Raises:
         OSError: The file exists, or writing fails.
     """
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    mode = _OWNER_MODE if private else _DEFAULT_MODE
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             if like is not None:
@@ -201,7 +209,7 @@ def refuse_read_only(path: Path, name: str) -> None:
     """
     if path.is_dir():
         must(name, "a file", f"the folder {path.name or path}")
-    if path.is_file() and not path.stat().st_mode & 0o222:
+    if path.is_file() and not path.stat().st_mode & _WRITE_BITS:
         must(name, "a writable file", f"{path.name}, which is read-only")
 
 
@@ -216,7 +224,7 @@ def check_folder_writable(folder: Path) -> None:
 
 def others_can_read(path: Path) -> bool:
     """Return whether other users than its owner may read a file."""
-    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+    return os.name == "posix" and bool(path.stat().st_mode & _OTHERS_BITS)
 
 
 def require_distinct_files(
@@ -397,8 +405,9 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
         """Build an object and refuse duplicate keys."""
         data = dict(items)
         if len(data) != len(items):
-            duplicate = Counter(key for key, _ in items).most_common(1)[0][0]
-            raise CorruptFile(f"The key {duplicate[:60]!r} appears twice in one object.")
+            ((duplicate, _),) = Counter(key for key, _ in items).most_common(1)
+            shown_key = duplicate[:_MAX_SHOWN_CHARACTERS]
+            raise CorruptFile(f"The key {shown_key!r} appears twice in one object.")
         return data
 
     def refuse_constant(name: str) -> NoReturn:
@@ -412,7 +421,7 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
         if is_integer:
             return int(digits)
         if math.isinf(float(digits)):
-            raise CorruptFile(f"The number {digits[:40]} is too large.")
+            raise CorruptFile(f"The number {digits[:_MAX_SHOWN_DIGITS]} is too large.")
         if decimals:
             return Decimal(digits)
         return float(digits)

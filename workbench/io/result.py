@@ -61,14 +61,14 @@ def limit_message_rate(
         tell: Prints a message. None: the returned function does nothing.
         seconds: Smallest time between two messages. Default: `MAX_SILENT_SECONDS`.
     """
-    last = time.monotonic()
+    last_time = time.monotonic()
 
     def tell_seldom(line: str) -> None:
         """Print a message unless the last one was printed recently."""
-        nonlocal last
+        nonlocal last_time
         min_seconds = MAX_SILENT_SECONDS if seconds is None else seconds
-        if tell is not None and time.monotonic() - last > min_seconds:
-            last = time.monotonic()
+        if tell is not None and time.monotonic() - last_time > min_seconds:
+            last_time = time.monotonic()
             tell(line)
 
     return tell_seldom

@@ -39,6 +39,8 @@ EXPLANATION_SECONDS = 10.0
 _ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
 # A feasible value is searched for to this relative precision.
 _RELATIVE_PRECISION = 1e-6
+# A number may exceed an exact limit by this relative rounding error of a solver.
+_ROUNDING_ERROR = 1e-9
 # Solves the request with some of its values changed, and returns the solver's answer.
 SolveWith = Callable[[Values], Solution]
 
@@ -205,7 +207,10 @@ def find_least_feasible(
     has_feasible_end = False
     while not has_feasible_end or high - low > _RELATIVE_PRECISION * high:
         if has_feasible_end:
-            value = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
+            value = (low + high) / 2
+            if 0 < 2 * low < high:
+                # The geometric mean needs fewer steps if the ends differ by orders of magnitude.
+                value = (low * high) ** 0.5
         else:
             # The value grows in steps, because solvers have difficulties with the largest values.
             low = high
@@ -232,8 +237,9 @@ def format_least_value(name: str, value: float) -> str:
         value: The value, which is rounded up to six digits. A value that exceeds six digits by a
             rounding error only is not rounded up.
     """
-    digits = float(_ROUND_UP_CONTEXT.create_decimal(repr(value * (1 - 1e-9))))
-    return f" The smallest feasible {name} is {digits:.6g}."
+    reduced_value = value * (1 - _ROUNDING_ERROR)
+    rounded_value = float(_ROUND_UP_CONTEXT.create_decimal(repr(reduced_value)))
+    return f" The smallest feasible {name} is {rounded_value:.6g}."
 
 
 def _format_outcome(name: str, outcome: LeastFeasible, excluded_sentence: str) -> str:
@@ -291,7 +297,7 @@ def _explain_epsilon(request: Any, solve_with: SolveWith, max_epsilon: int) -> s
     """Write the sentence on the smallest feasible ε, or on the smallest factor of several ε."""
     epsilon = request.claim.epsilon
     has_delta_limit = request.aim.minimise == "delta" and request.claim.delta is not None
-    delta_limit = float(request.claim.delta or 0) * (1 + 1e-9)
+    delta_limit = float(request.claim.delta or 0) * (1 + _ROUNDING_ERROR)
 
     def is_feasible(changed_epsilon: Any) -> bool | None:
         """Return whether the request is feasible with another ε. None: the solver cannot decide."""

@@ -14,7 +14,7 @@ import fnmatch
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.objects import Values
@@ -22,11 +22,23 @@ from workbench.pipeline.registry import list_builtin_families, list_families
 from workbench.solvers.arrays import Vector
 from workbench.solvers.program import Program
 
-# Version of each suite, and the condition of its instances.
-SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
-    "default": (1, lambda instance: instance.suite != "library"),
-    "small": (1, lambda instance: instance.suite == "small"),
-    "library": (1, lambda instance: True),
+
+class Suite(NamedTuple):
+    """A named set of instances.
+
+    Attributes:
+        version: Number that is raised if an instance is changed, added or removed.
+        has_instance: Function that returns whether an instance is in the suite.
+    """
+
+    version: int
+    has_instance: Callable[[Instance], bool]
+
+
+SUITES: dict[str, Suite] = {
+    "default": Suite(1, lambda instance: instance.suite != "library"),
+    "small": Suite(1, lambda instance: instance.suite == "small"),
+    "library": Suite(1, lambda instance: True),
 }
 
 BuiltProgram = tuple[Any, Values]  # A program, and the values of its parameters.
@@ -106,7 +118,7 @@ def select_instances(suite: str, pattern: str | None = None) -> list[Instance]:
         InvalidRequest: The suite is unknown, or no name matches.
     """
     InvalidRequest.check_choice(SUITES, "suite", suite)
-    _, is_in_suite = SUITES[suite]
+    is_in_suite = SUITES[suite].has_instance
     families = list_builtin_families() if pattern is None else list_families()
     instances: list[Instance] = []
     for family in families:

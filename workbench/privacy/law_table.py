@@ -419,8 +419,10 @@ def _read_reals(option_values: dict[str, str], rows: Sequence[Sequence[str]]) ->
                 read_cell_number(end) / width + Fraction(1, 2) for end in label.split(" to ")
             )
             if len(high) != 1 or high[0] != low + 1 or low.denominator != 1:
+                shown_label = label[:_MAX_QUOTED_CHARACTERS]
                 raise CorruptFile(
-                    f"A cell must be {float(width):g} wide and lie on the grid. Got {label[:60]!r}."
+                    f"A cell must be {float(width):g} wide and lie on the grid. "
+                    f"Got {shown_label!r}."
                 )
             cells.append((str(low), _read_mass(mass)))
     if atom >= 1:

@@ -251,7 +251,7 @@ def _write_parquet(rows: _FlatRows, provenance: Values) -> bytes:
     # The type of a column is known only after all batches were read.
     schemas = (pyarrow.Table.from_pylist(batch).schema for batch in _split_batches(rows))
     schema = functools.reduce(
-        lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"),
+        lambda first, second: pyarrow.unify_schemas([first, second], promote_options="permissive"),
         schemas,
         empty_schema,
     )

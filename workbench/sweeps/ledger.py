@@ -473,11 +473,11 @@ class Ledger:
 
     def _check_row(self, record: tuple[Any, ...]) -> LedgerRow:
         """Convert a record of SQLite to a row and check its hashes. Raises CorruptFile."""
-        row = LedgerRow(record[0], record[1], record[2], record[4])
-        has_texts = all(isinstance(text, str) for text in record[:4])
-        if not has_texts or not isinstance(row.seconds, float):
+        key, request, answer, seal, seconds = record  # In the order of _COLUMNS.
+        has_texts = all(isinstance(text, str) for text in (key, request, answer, seal))
+        if not has_texts or not isinstance(seconds, float):
             raise self._damage_error("a row has values of other types")
-        seal = record[3]
+        row = LedgerRow(key, request, answer, seconds)
         if hash_texts(row.request) != row.key or hash_texts(row.request, row.answer) != seal:
             raise self._damage_error(f"the content of row {row.key[:12]} was changed")
         return row
