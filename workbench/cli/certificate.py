@@ -167,7 +167,9 @@ def _build_published(name: str, texts: Sequence[str]) -> tuple[Any, Record]:
         name_text, equals, value_text = text.partition("=")
         if not equals:
             must("with", "NAME=VALUE", text)
-        is_count = name_text == "levels" and value_text.isdecimal()
+        if name_text.strip() in parameters:
+            must("with", "one value for each parameter", text)
+        is_count = name_text == "levels" and value_text.isascii() and value_text.isdecimal()
         parameters[name_text.strip()] = int(value_text) if is_count else value_text.strip()
     mechanism = build_named_quantizer(name, **parameters)
     bounds = published_bounds(name, mechanism, parameters)

@@ -117,15 +117,19 @@ def is_missing_cell(cell: Any) -> bool:
     Args:
         cell: The cell.
     """
-    if _is_missing_object(cell):
+    if is_missing_object(cell):
         return True
     if isinstance(cell, (Number, np.number, np.bool_)):
         return False
     return make_category_key(cell) in ("", *MISSING_TEXTS)
 
 
-def _is_missing_object(cell: Any) -> bool:
-    """Return whether a cell is missing although it is no text."""
+def is_missing_object(cell: Any) -> bool:
+    """Return whether a cell is missing although it is no text.
+
+    Args:
+        cell: The cell.
+    """
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return True
     if isinstance(cell, Decimal):
@@ -193,7 +197,7 @@ class PrivateColumn:
         keys: list[Hashable | None] = []
         for cell in self.cells:
             key = None
-            if not _is_missing_object(cell):
+            if not is_missing_object(cell):
                 key = make_category_key(cell)
             if key not in listed and is_missing_cell(cell):
                 key = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -23,7 +23,12 @@ from typing import Any
 
 from workbench.data.intervals import read_range
 from workbench.data.plain import read_list
-from workbench.data.private_table import PrivateColumn, PrivateTable, make_category_key
+from workbench.data.private_table import (
+    PrivateColumn,
+    PrivateTable,
+    is_missing_object,
+    make_category_key,
+)
 from workbench.errors import must
 from workbench.exact.numbers import read_number, read_positive
 from workbench.io.files import format_fraction
@@ -223,6 +228,10 @@ def read_values(value: Any) -> CellList:
             must("values", rule, repr(value))
     else:
         entries = read_list(value, "values", "a list of values")
+        for entry in entries:
+            # A missing cell is in no cell of a histogram, and a list is never equal to a cell.
+            if is_missing_object(entry) or isinstance(entry, (list, tuple, Mapping, Set)):
+                must("values", "texts, numbers or dates (missing cells are not counted)", entry)
     labels = tuple(str(entry).strip() for entry in entries)
     if not labels or not all(labels):
         must("values", rule, value)

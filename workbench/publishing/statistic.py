@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from workbench.data.private_table import PrivateColumn, PrivateTable, is_missing_cell
 from workbench.data.table_cells import UNLISTED, CellList, Condition
 from workbench.errors import InvalidRequest, must
@@ -32,6 +34,8 @@ from workbench.publishing.pair_of_sums import ValueGrid
 from workbench.publishing.sensitivity import PersonRows
 from workbench.questions.joint_query import REPLACE
 
+_FIRST_INEXACT_FLOAT = 2.0**53  # From this float on, several integers are one float.
+_FIRST_INEXACT_FLOAT32 = 2.0**24  # The same for floats of 32 bits.
 COUNT = "count"
 SUM = "sum"
 MEAN = "mean"
@@ -299,6 +303,9 @@ class _RowCounting:
             if not names[row]:
                 rule = "given (NA and null are missing), as it says whose row it is"
                 column.refuse_cell(row, rule)
+            if _has_lost_digits(column.cells[row]):
+                rule = "an integer or a text, as a float of this size has lost digits of the ID"
+                column.refuse_cell(row, rule)
             rows_by_person[names[row]].append(row)
         kept_rows: list[int] = []
         largest_count = 0
@@ -327,6 +334,17 @@ def _name_person(cell: Any) -> str:
     if is_missing_cell(cell) or is_missing_cell(name):
         return ""
     return name
+
+
+def _has_lost_digits(cell: Any) -> bool:
+    """Return whether a cell is a float of a size at which different integers are one float.
+
+    pandas turns all integers of a column into floats if one row has no value. One person would then
+    change which other rows belong together.
+    """
+    if isinstance(cell, np.float32):
+        return bool(abs(cell) >= _FIRST_INEXACT_FLOAT32)
+    return isinstance(cell, float) and abs(cell) >= _FIRST_INEXACT_FLOAT
 
 
 def _blank_other_rows(column: PrivateColumn, rows: list[int]) -> PrivateColumn:

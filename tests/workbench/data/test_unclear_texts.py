@@ -152,6 +152,12 @@ def test_a_quoted_text_is_compared_and_described(text: str, cell: str) -> None:
     assert read_conditions(str(condition)) == (condition,)
 
 
+@pytest.mark.parametrize("value", [None, float("nan"), ["north"], ("a", 1), {"a": 1}])
+def test_a_listed_value_is_no_missing_value_and_no_list(value: Any) -> None:
+    with pytest.raises(InvalidRequest, match="texts, numbers or dates"):
+        read_values(["south", value])
+
+
 def test_values_with_the_name_of_another_column_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="those of column region, such as region="):
         wb.publish.histogram(
@@ -183,13 +189,15 @@ def test_an_entry_of_a_plan_is_given_once() -> None:
         "design channel --answers 0..2 --answers 0..3 --max-shift 1 --epsilon 1",
         "privatise labels no.csv --epsilon 1 --epsilon 2",
         "sample no.json --count 1 --count 2",
+        "audit rqm --with bins=-1,1 --with q=0.2 --with q=0.4",
     ],
 )
 def test_an_option_is_given_once(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(command.split())
     assert stop.value.code == 2
-    assert "must be given once" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "must be given once" in error or "one value for each parameter" in error
 
 
 @pytest.mark.parametrize(

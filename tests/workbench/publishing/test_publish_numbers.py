@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.private_table import read_private_table
+from workbench.data.private_table import PrivateCellError, read_private_table
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.publishing.request import BudgetOptions, StatisticOptions
@@ -49,6 +49,18 @@ def test_a_sum_clips_its_values_to_the_range() -> None:
 def test_a_person_counts_with_at_most_k_rows() -> None:
     options = {"person": "patient", "rows_per_person": 1}
     assert wb.publish.count(PEOPLE, epsilon=NO_NOISE, **options).value == 3
+
+
+@pytest.mark.parametrize(("dtype", "first_id"), [("float64", 2**53), ("float32", 2**24)])
+def test_a_float_that_has_lost_digits_of_an_id_is_refused(dtype: str, first_id: int) -> None:
+    """In a column of floats, the IDs of two persons may be the same number."""
+    options = {"person": "id", "rows_per_person": 1, "epsilon": NO_NOISE}
+    wide = {"id": np.array([first_id, first_id + 1], dtype=dtype)}
+    with pytest.raises(PrivateCellError, match="a float of this size has lost digits"):
+        wb.publish.count(wide, **options)
+    assert wb.publish.count({"id": [first_id, first_id + 1]}, **options).value == 2
+    short = {"id": np.array([first_id - 1, first_id - 2], dtype=dtype)}
+    assert wb.publish.count(short, **options).value == 2
 
 
 def test_the_rows_with_the_least_values_of_a_person_count() -> None:
