@@ -79,6 +79,7 @@ def privatise_labels(
         time_limit: Seconds of the design.
         files: Options of files and columns.
     """
+    from workbench.exact.numbers import read_positive
     from workbench.models.losses import parse_loss
     from workbench.pipeline.outcome import translate_errors
     from workbench.privacy.privacy_budget import PrivacyBudget
@@ -98,6 +99,12 @@ def privatise_labels(
     if split is not None and epsilon1 is not None:
         must("split", "left out with epsilon1, which is used instead", split)
     split = split or "1"
+    budget = PrivacyBudget(read_positive(epsilon, "epsilon"))
+    # The ends of a label set that is read from the column are not protected.
+    any_two = budget if labels is not None else PrivacyBudget(epsilon=None)
+    domain = "the label set" if labels is not None else None
+    cost = RowCost(neighbours=budget, any_two=any_two, is_local=False, domain=domain, notion="pure")
+    run.check_ledger(cost)
     columns = run.read([column], bucket)
     numbers = columns.private[0].numbers()
     label_set, values = _read_labels(columns.private[0], numbers, labels, snap)
@@ -176,11 +183,6 @@ def privatise_labels(
         "words": notes,
     }
     lines = _list_lines(report, method_name)
-    budget = PrivacyBudget(randomizer.epsilon)
-    # The ends of a label set that was read from the column are not protected.
-    any_two = budget if labels is not None else PrivacyBudget(epsilon=None)
-    domain = "the label set" if labels is not None else None
-    cost = RowCost(neighbours=budget, any_two=any_two, is_local=False, domain=domain, notion="pure")
     return run.publish(columns, numbers, [release.labels], cost=cost, report=report, lines=lines)
 
 

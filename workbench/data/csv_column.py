@@ -429,7 +429,7 @@ def _locate_columns(
     if header is not False:
         names = [cell.strip() for cell in first_row]
     positions = [
-        _find_column(column, names, len(first_row), file, option)
+        _find_column(column, names, len(first_row), file, option, has_known_names=header is True)
         for column, option in zip(columns, options or ["column"] * len(columns), strict=True)
     ]
     if header is not None:
@@ -463,11 +463,25 @@ def _refuse_unclear_header(got: str) -> None:
     )
 
 
-def _find_column(column: str | None, names: list[str], width: int, file: str, option: str) -> int:
+def _find_column(
+    column: str | None,
+    names: list[str],
+    width: int,
+    file: str,
+    option: str,
+    *,
+    has_known_names: bool,
+) -> int:
     """Return the position of a selected column, counted from 0. Raises InvalidRequest.
 
-    `names` contains the cells of the first row. It is empty if the first row is no header. `option`
-    is the option that names the column.
+    Args:
+        column: Name or number of the column. None stands for the only column.
+        names: Cells of the first row. Empty if the first row is no header.
+        width: Number of columns.
+        file: Name of the file in errors.
+        option: Option that names the column.
+        has_known_names: Whether the user says that the first row is a header. Otherwise it may be
+            private, and errors only show a name that equals `column` but for case.
     """
     if column is None:
         if width != 1:
@@ -490,7 +504,12 @@ def _find_column(column: str | None, names: list[str], width: int, file: str, op
         )
     choices = f"1 to {width}, as it has no header"
     if names:
-        choices = f"one of {', '.join(names)}, or 1 to {width}"
+        choices = f"1 to {width}, or one of its names (--header shows them here)"
+        similar_names = [name for name in names if name.casefold() == stripped_name.casefold()]
+        if has_known_names:
+            choices = f"one of {', '.join(names)}, or 1 to {width}"
+        elif similar_names:
+            choices = f"such as {similar_names[0]}, or 1 to {width}"
     raise InvalidRequest(f"{option} must be a column of {file}: {choices}. Got {column!r}.")
 
 

@@ -52,12 +52,10 @@ _TABLE_FORMS = (
 # Methods that load the rows of a table which is not in memory.
 _LOADING_METHODS = ("collect", "compute", "to_table", "read_all", "fetchall")
 # Files with these endings are no text.
-_OTHER_FILES = frozenset(
-    (
-        ".gz .zip .bz2 .xz .zst .parquet .feather .arrow .xlsx .xls "
-        ".ods .pkl .pickle .db .sqlite .h5 .dta .sav .rds"
-    ).split()
-)
+_OTHER_FILES = frozenset((
+    ".gz", ".zip", ".bz2", ".xz", ".zst", ".parquet", ".feather", ".arrow", ".xlsx", ".xls",
+    ".ods", ".pkl", ".pickle", ".db", ".sqlite", ".h5", ".dta", ".sav", ".rds",
+))  # fmt: skip
 
 
 class PrivateCellError(InvalidRequest):

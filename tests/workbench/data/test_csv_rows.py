@@ -246,3 +246,33 @@ def test_lines_of_text_inside_a_quoted_cell_are_accepted(tmp_path) -> None:
     path.write_text('pay,note\n31,ok\n42,"said hi\n\nand, at last,\nbye"\n')
     table, _ = CsvTable.read(path, ["pay"], multiline=True)
     assert len(table.body) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("secret name,31 kg\nbob,7\n", "2"),
+        ("secret name,north\nbob,south\n", "region"),
+        ("age,place\nsecret name,7\n", "age"),
+        ('age,place\n"secret name"x,7\n', "age"),
+        ('age,place\nsecret "name",7\n', "age"),
+        ('age,place\n7,"a\n5,secret name"\n', "age"),
+    ],
+)
+def test_errors_show_no_cell_of_a_row_that_may_be_private(
+    text: str, column: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    with pytest.raises((InvalidRequest, CorruptFile)) as caught:
+        CsvTable.read(path, [column], multiline=True)[1][0].numbers()
+    assert "secret" not in str(caught.value)
+
+
+def test_names_are_shown_if_the_user_says_that_there_are_names(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("Age,place\n7,north\n")
+    with pytest.raises(InvalidRequest, match="one of Age, place, or 1 to 2"):
+        CsvTable.read(path, ["region"], header=True)
+    with pytest.raises(InvalidRequest, match="such as Age, or 1 to 2"):
+        CsvTable.read(path, ["age"])

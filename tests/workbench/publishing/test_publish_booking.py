@@ -108,6 +108,8 @@ def test_other_commands_leave_no_ledger_of_a_refused_first_release(
         # The file is not opened.
         f"privatise noise {tmp_path / 'no.csv'} --column age --mechanism {mechanism} "
         f"--clip 20..21 --out {tmp_path / 'out.csv'} {options}",
+        f"privatise labels {tmp_path / 'no.csv'} --column age --labels 0..9 --epsilon 2 "
+        f"--out {tmp_path / 'out.csv'} {options}",
     ):
         with pytest.raises(SystemExit) as stop:
             main(command.split())
