@@ -103,12 +103,16 @@ def test_outside_the_main_thread_the_context_does_nothing():
 
 
 def test_an_error_of_stop_does_not_disable_later_contexts():
+    called = threading.Event()
+
     def raise_error():
+        called.set()
         raise RuntimeError
 
     with Interruption(raise_error) as interruption:
         press_ctrl_c()
-        time.sleep(SIGNAL_SECONDS)
+        wait_for(called)
+    assert called.is_set()
     assert interruption.is_pressed
     stopped = threading.Event()
     with Interruption(stopped.set):

@@ -51,7 +51,7 @@ def run_and_kill(function: str, moment: str, command: list[str], folder: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     return completed.returncode, completed.stdout
 

@@ -312,7 +312,7 @@ def test_a_killed_command_has_printed_nothing_that_is_not_booked(
 def test_thirty_killed_commands_lose_nothing_and_print_nothing_unbooked(folder: Path, capsys):
     command = shlex.split(f"{SAMPLE} --count 20 --total inf")
     start = time.perf_counter()
-    code, _ = kill_after(60, command, folder)
+    code, _ = kill_after(600, command, folder)
     assert code == 0
     run_seconds = time.perf_counter() - start
     generator = random.Random(5)
@@ -320,8 +320,13 @@ def test_thirty_killed_commands_lose_nothing_and_print_nothing_unbooked(folder: 
     killed_count = 0
     for _ in range(30):
         seconds = generator.uniform(0.5, 1.02) * run_seconds
+        start = time.perf_counter()
         code, out = kill_after(seconds, command, folder)
-        killed_count += code == -9
+        if code == -9:
+            killed_count += 1
+        else:
+            # The machine may be less busy than before, and then commands take less time.
+            run_seconds = time.perf_counter() - start
         if out:
             printed.append(out)
     releases = wb.ReleaseLedger.open("account").releases

@@ -95,7 +95,7 @@ def test_every_backend_solves_the_exported_files(folder: Path, solver: str) -> N
         row = solve_task(
             program,
             solver,
-            select_supported_options(solver, {"threads": 1, "time_limit": 20.0}),
+            select_supported_options(solver, {"threads": 1, "time_limit": 300.0}),
             hot=False,
         )
         assert row["status"] == "optimal", row

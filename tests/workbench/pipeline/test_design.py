@@ -501,10 +501,10 @@ def test_a_closed_form_does_not_prove_a_larger_loss():
 
 def test_without_time_for_the_exact_program_floats_are_repaired(monkeypatch):
     question = wb.ModuloNoise(n=8, max_shift=3)
-    exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
+    exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=600)
     assert exact.origin == "exact optimum of the pattern"
     monkeypatch.setattr(problem, "_EXACT_TIME_FACTOR", 0.0)
-    repaired = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
+    repaired = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=600)
     assert repaired.origin == "solver's floats"
     assert repaired.certificate.privacy.pdp_delta <= Fraction(1, 10)
     assert repaired.objective == pytest.approx(exact.objective, abs=1e-9)
