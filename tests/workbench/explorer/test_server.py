@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
+import signal
 import socket
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -429,20 +430,28 @@ def test_a_task_is_stopped_at_the_time_limit_of_its_lane() -> None:
         lanes.kill_workers()
 
 
+class DeadlyPipe:
+    """The pipe of a worker that dies when it gets a task."""
+
+    def __init__(self, lane: processes._Lane) -> None:
+        self._pipe = lane._pipe
+        self._process = lane._process
+
+    def send(self, task: Any) -> None:
+        # A stopped process cannot finish the task before it is killed.
+        os.kill(self._process.pid, signal.SIGSTOP)
+        self._pipe.send(task)
+        self._process.kill()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipe, name)
+
+
 def test_a_worker_that_dies_is_reported_and_replaced(server: Server) -> None:
-    """The worker is killed 0.8 seconds after the start of a task of several seconds."""
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
-    threading.Timer(0.8, lambda: lane._process.kill()).start()
-    given = {
-        "n": "60",
-        "max_shift": "4",
-        "epsilon": "0.5",
-        "delta": "0.03",
-        "notion": "pdp",
-        "method": "literal",
-    }
-    _, answer = post(server, "design", {"family": "modulo", "given": given})
+    lane._pipe = DeadlyPipe(lane)
+    _, answer = post(server, "design", NOISE)
     assert read_messages(answer)[-1]["error"] == "Stopped"
     _, answer = post(server, "design", NOISE)
     assert "result" in read_messages(answer)[-1]
