@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bench.chromium import Chromium, Page
+from tests.workbench.explorer.test_chromium import IS_IDLE
 from workbench.explorer.server import Server
 
 # Either package contains the library.
@@ -116,7 +117,7 @@ def list_axe_problems(page: Page) -> list[Any]:
     page.js(
         "window.result = null; axe.run(document).then((result) => { window.result = result; }); 0"
     )
-    page.wait("window.result", 90)
+    page.wait("window.result")
     problems: list[Any] = page.js(AXE_PROBLEMS)
     return problems
 
@@ -134,10 +135,14 @@ PAGES = {
 
 @pytest.fixture(params=PAGES, scope="module")
 def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Iterator[Page]:
-    """Yield each page of PAGES after it is drawn, or after it shows an error."""
+    """Yield each page of PAGES after it is drawn, or after it shows an error.
+
+    Nothing is computed any more, so no card is drawn again or moved.
+    """
     opened_page = browser.open(server.make_address(PAGES[request.param]))
     is_drawn = IS_QUERY_DRAWN if request.param == "query" else SETTLED
     opened_page.wait(f"{is_drawn} || document.querySelector('.status.error')")
+    opened_page.wait(IS_IDLE)
     yield opened_page
     browser.close_pages()
 
@@ -196,7 +201,7 @@ def test_a_query_is_refined_and_a_design_saved_by_keyboard_alone(
     )
     tab_to(page, "node.textContent.startsWith('optimal integer noise') && node.closest('table')")
     page.press("Enter")
-    page.wait(SETTLED, 90)
+    page.wait(SETTLED)
     tab_to(page, "node.textContent === 'Pin to compare'")
     page.press("Space")
     page.wait("document.querySelector('[aria-label^=Remove]')")
@@ -206,6 +211,8 @@ def test_a_query_is_refined_and_a_design_saved_by_keyboard_alone(
     page.wait(f"document.querySelector('.value').textContent !== '{loss_text}'")
     page.wait("document.querySelector('.hero .badge.proven')")
     assert page.js("document.activeElement.getAttribute('aria-label')") == "epsilon, slider"
+    # New cards would draw the opened menu again.
+    page.wait(IS_IDLE)
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     tab_to(page, "node.textContent === 'Save' && node.tagName === 'SUMMARY'")
     page.press("Enter")
@@ -225,7 +232,7 @@ def test_typed_text_and_the_focus_survive_an_update_of_the_page(
     browser: Chromium, server: Server
 ) -> None:
     page = browser.open(server.make_address(PAGES["modulo"]))
-    page.wait(SETTLED, 90)
+    page.wait(SETTLED)
     page.js("document.querySelector('.inverse input').focus()")
     page.press("7")
     typed_text = page.js("document.querySelector('.inverse input').value")

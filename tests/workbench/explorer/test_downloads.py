@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,11 @@ import pytest
 
 import workbench as wb
 from bench.chromium import Chromium
-from tests.workbench.explorer.test_chromium import check_clean, open_explorer
+from tests.workbench.explorer.test_chromium import (
+    check_clean,
+    open_settled,
+    wait_for_files,
+)
 from workbench.cli import main
 from workbench.explorer.given import first_example
 from workbench.explorer.page import build_audit_page, build_design_page
@@ -26,17 +29,9 @@ from workbench.privacy.loading import read_mechanism_file
 # A request whose picture omits 18 of 55 masses.
 PARTLY_DRAWN = {"sensitivity": "1", "clamp": "0..50", "epsilon": "0.5", "delta": "1e-6"}
 
-# Files must arrive within this time.
-DOWNLOAD_SECONDS = 300
-
 # Name of a family that certifies -> the options of a request.
 REQUESTS = {family.name: first_example(family) for family in list_families() if family.certifies}
 REQUESTS["noise"] = PARTLY_DRAWN
-
-
-def has_content(file: Path) -> bool:
-    """Return whether a file exists and is not empty."""
-    return file.exists() and file.stat().st_size > 0
 
 
 def save_law(figure: dict[str, Any], folder: Path) -> Path:
@@ -124,7 +119,8 @@ def test_a_law_that_is_drawn_completely_has_no_note() -> None:
 def test_a_reader_saves_the_law_that_was_certified(
     browser: Chromium, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = open_explorer(browser, server, {"family": "noise", **PARTLY_DRAWN})
+    # Published mechanisms draw the figure and its buttons again, so all cards must have content.
+    page = open_settled(browser, server, {"family": "noise", **PARTLY_DRAWN})
     page.wait("document.querySelector('.hero .badge.proven') && window.view?.certificate")
     mechanism_text = page.js("document.querySelector('[aria-label=\"The mechanism\"]').innerText")
     assert "drawn: -18..18, 99.991 % of the mass" in mechanism_text
@@ -135,9 +131,7 @@ def test_a_reader_saves_the_law_that_was_certified(
     page.click("SVG")
     csv_file = tmp_path / "probability-of-every-noise-value.csv"
     svg_file = csv_file.with_suffix(".svg")
-    end = time.monotonic() + DOWNLOAD_SECONDS
-    while not (has_content(csv_file) and has_content(svg_file)) and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for_files([csv_file, svg_file])
     assert "drawn: -18..18, 99.991 % of the mass" in svg_file.read_text()
     with pytest.raises(SystemExit):
         main(["audit", str(csv_file), "--epsilon", "0.5", "--json"])

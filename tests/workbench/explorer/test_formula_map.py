@@ -13,6 +13,7 @@ import pytest
 
 import workbench as wb
 from bench.chromium import Chromium, Page
+from tests.workbench.explorer.test_chromium import IS_IDLE
 from workbench.errors import WorkbenchError
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
@@ -69,10 +70,10 @@ def test_an_error_says_why_a_question_has_no_map(
 
 
 def open_map(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
-    """Open the page of a channel and wait for its map."""
+    """Open the page of a channel and wait for its map, and until nothing moves the map."""
     page = browser.open("about:blank", load=False, height=2400)
     page.go(server.make_address(urlencode({"family": "channel", **given})))
-    page.wait("document.querySelector('svg.map')")
+    page.wait(f"document.querySelector('svg.map') && {IS_IDLE}")
     return page
 
 
