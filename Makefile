@@ -16,6 +16,8 @@ READY     := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 SOURCES_OF_VERSIONS := pyproject.toml workbench/io/tested_versions.txt
 INSTALL := $(PYTHON) tools/install.py --venv $(VENV)
+# Without stored bytecode, every process that the tests start would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev reproduce full test test-all test-unpinned lint types pytest fuzz check-release bench docs notebooks clean
