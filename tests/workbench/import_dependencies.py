@@ -47,6 +47,17 @@ def parse(path: Path) -> ast.Module:
     return _parse_text(path.read_text("utf-8"))
 
 
+@cache
+def _list_nodes_of_text(text: str) -> list[ast.AST]:
+    """Return all nodes of the syntax tree of a text. They are kept, as the tree is."""
+    return [*ast.walk(_parse_text(text))]
+
+
+def list_nodes(path: Path) -> list[ast.AST]:
+    """Return all nodes of the syntax tree of a file."""
+    return _list_nodes_of_text(path.read_text("utf-8"))
+
+
 def find_modules(packages: Packages) -> dict[str, Path]:
     """Return the file of every module of some packages, by import name.
 
@@ -133,7 +144,7 @@ class Dependencies:
         """Yield the modules on which a module depends. They may repeat and include the module."""
         path = self.modules[module]
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        nodes = list(ast.walk(parse(path)))
+        nodes = list_nodes(path)
         # The names under which the module imports the root package, such as "wb".
         root_names = {
             alias.asname or alias.name.partition(".")[0]

@@ -17,7 +17,7 @@ from import_dependencies import (
     find_dependencies_between,
     find_upward_dependencies,
     layer_of,
-    parse,
+    list_nodes,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +131,7 @@ def test_texts_files_and_containers_are_read_at_the_edge() -> None:
 
 def reads_files(path: Path) -> bool:
     """Return whether a module imports a library of files, or calls a reader of pandas."""
-    for node in ast.walk(parse(path)):
+    for node in list_nodes(path):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -174,7 +174,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     many = {
         f"{path.relative_to(ROOT).as_posix()}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(parse(path))
+        for node in list_nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     }
@@ -202,7 +202,7 @@ def test_bounds_and_proofs_never_depend_on_the_name_of_a_notion() -> None:
     comparing_modules = set()
     for module, path in MODULES.items():
         if not module.startswith("workbench.notions"):
-            for node in ast.walk(parse(path)):
+            for node in list_nodes(path):
                 if isinstance(node, ast.Compare) and "notion" in ast.unparse(node.left):
                     texts = {
                         text.value for text in ast.walk(node) if isinstance(text, ast.Constant)
