@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -27,20 +28,28 @@ def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str]:
     return int(stop.value.code or 0), captured.out + captured.err
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with the certificates of two histograms, and return its path.
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the certificates of two histograms. No test changes them.
 
     geometric.json has geometric noise, whose δ is computed exactly. The privacy losses of the
     Gaussian noise in gaussian.json have no common step, so that δ is only enclosed.
     """
-    monkeypatch.chdir(tmp_path)
+    saved = tmp_path_factory.mktemp("certificates")
     query = JointQuery("row-per-bin", rows=4)
     geometric = JointNoise(query, IntegerLaw(first=0, weights=[1], period=1, ratio=Fraction(4, 5)))
-    wb.save(wb.certify(geometric, "pure", "0.9"), "geometric.json")
+    wb.save(wb.certify(geometric, "pure", "0.9"), saved / "geometric.json")
     radius, masses = discrete_gaussian(Fraction(30))  # σ² = 30.
     gaussian = JointNoise(query, IntegerLaw(-radius, masses))
-    wb.save(wb.certify(gaussian, "dp", "1", delta="0.001"), "gaussian.json")
+    wb.save(wb.certify(gaussian, "dp", "1", delta="0.001"), saved / "gaussian.json")
+    return saved
+
+
+@pytest.fixture
+def folder(certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Change to a folder with copies of the certificates, and return its path."""
+    shutil.copytree(certificates, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
