@@ -12,9 +12,16 @@ import pytest
 import workbench as wb
 from bench.chromium import Chromium
 from workbench.cli import main
+from workbench.explorer.notebook import ExplorerPage
 from workbench.pipeline.registry import list_families
 
 NOISE = {"n": 8, "max_shift": 3, "epsilon": "1.5"}
+
+
+@pytest.fixture(scope="module")
+def noise_page() -> ExplorerPage:
+    """Return the page of a small design, which no test changes."""
+    return wb.explore("modulo", **NOISE)
 
 
 @pytest.mark.parametrize(
@@ -79,14 +86,13 @@ def test_a_saved_page_is_the_export_of_the_command(tmp_path: Path) -> None:
     assert seconds.sub("", saved_text) == seconds.sub("", command_text)
 
 
-def test_a_page_is_only_saved_as_html(tmp_path: Path) -> None:
-    page = wb.explore("modulo", **NOISE)
+def test_a_page_is_only_saved_as_html(noise_page: ExplorerPage, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^path must be named \.html or \.htm\."):
-        page.save(tmp_path / "page.pdf")
+        noise_page.save(tmp_path / "page.pdf")
 
 
-def test_the_frame_of_a_notebook_contains_the_whole_page() -> None:
-    page = wb.explore("modulo", **NOISE)
+def test_the_frame_of_a_notebook_contains_the_whole_page(noise_page: ExplorerPage) -> None:
+    page = noise_page
     frame = re.fullmatch(
         r'<iframe title="dp-workbench" srcdoc="([^"]*)" [^<>]*></iframe>', page._repr_html_()
     )
