@@ -77,6 +77,11 @@ def compute_error(distances: Vector, loss: Any) -> Vector:
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
+    # Searches compute millions of errors, so a part of weight 0 is left out.
+    if not b:
+        return a * distances
+    if not a:
+        return b * distances**2
     return a * distances + b * distances**2
 
 
@@ -88,6 +93,10 @@ def error_slope(errors: Vector, loss: Any) -> Vector:
         loss: "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e².
     """
     a, b = error_coefficients(loss)
+    if not b:
+        return a * np.sign(errors)
+    if not a:
+        return 2 * b * errors
     return a * np.sign(errors) + 2 * b * errors
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,11 @@ class Density:
     atoms: tuple[tuple[float, float], ...] = ()
     is_symmetric: bool = False
 
+    @cached_property
+    def _fixed_cuts(self) -> Vector:
+        """Return the breaks and both ends, between which every integral is divided."""
+        return np.array([*self.breaks, -1.0, 1.0])
+
     def quadrature(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
         """Return nodes x and weights w, so that the mean of g(X) is Σ w g(x).
 
@@ -94,9 +99,12 @@ class Density:
         Returns:
             (nodes, weights), both of shape (n,). The atoms are the last nodes.
         """
-        ends = np.concatenate([np.ravel(cuts) / self.c, self.breaks, [-1.0, 1.0]]).clip(-1, 1)
+        ends = np.concatenate([np.ravel(cuts) / self.c, self._fixed_cuts])
+        ends = np.maximum(np.minimum(ends, 1.0), -1.0)
         ends.sort()
-        ends = ends[np.append(True, ends[1:] - ends[:-1] > _MIN_INTERVAL)]
+        is_kept = np.ones(ends.size, dtype=bool)
+        is_kept[1:] = ends[1:] - ends[:-1] > _MIN_INTERVAL
+        ends = ends[is_kept]
         node_count = _UNIFORM_NODES if self.shape is None else _SMOOTH_NODES
         points, weights = _legendre_rule(node_count)
         left = ends[:-1, None]

@@ -145,30 +145,37 @@ def compute_window_objective(
         + np.interp(positions + width, ends, moments)
         - np.interp(positions, ends, moments)
     )
-    # Everything below has one row for each node x of the quadrature.
+    # Everything below has one column for each node x of the quadrature, because nodes are many and
+    # outputs few. Sums are over tables with one row for each node, which fixes their order.
     x, weights = question.density.quadrature(np.concatenate([bends, outputs]))
     left = np.interp(x, bends, positions)
+    right = left + width
     first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
-    last = np.minimum(np.maximum(ends.searchsorted(left + width) - 1, 0), m - 1)
-    left = left[:, None]
-    rows = np.arange(x.size)
+    last = np.minimum(np.maximum(ends.searchsorted(right) - 1, 0), m - 1)
+    # The positions of the two outputs in a flat table.
+    nodes = np.arange(x.size)
+    first_positions = first * x.size + nodes
+    last_positions = last * x.size + nodes
     first_outputs = outputs[first]
-    covered_masses = np.minimum(left + width, ends[1:]) - np.maximum(left, ends[:-1])
-    law = low + np.maximum(covered_masses, 0.0)
-    gaps = outputs - x[:, None]
+    output_column = outputs[:, None]
+    covered_masses = np.minimum(right, ends[1:, None]) - np.maximum(left, ends[:-1, None])
+    law = low[:, None] + np.maximum(covered_masses, 0.0)
+    gaps = output_column - x
     distances = np.maximum(outputs[last] - first_outputs, _LIMITS.min_width)
     # The two ends of the window give the law the mean x.
-    correction = (x - law @ outputs) / distances
-    law[rows, last] += correction
-    law[rows, first] -= correction
+    correction = (x - law.T.copy() @ outputs) / distances
+    flat_law = law.reshape(-1)
+    flat_law[last_positions] += correction
+    flat_law[first_positions] -= correction
     error = compute_error(np.abs(gaps), question.loss)
-    first_error = error[rows, first]
-    beta = ((error[rows, last] - first_error) / distances)[:, None]
-    g = error - first_error[:, None] - beta * (outputs - first_outputs[:, None])
+    first_error = error.take(first_positions)
+    beta = (error.take(last_positions) - first_error) / distances
+    g = error - first_error - beta * (output_column - first_outputs)
     output_slopes = law * (error_slope(gaps, question.loss) - beta)
     low_slopes = np.minimum(g, (1 + odds) * g)
-    slopes = np.concatenate([weights @ output_slopes, weights @ low_slopes])
-    value = math.fsum(weights * (law * error).sum(axis=1))
+    slopes = np.concatenate([weights @ output_slopes.T.copy(), weights @ low_slopes.T.copy()])
+    node_losses = (law * error).T.copy().sum(axis=1)
+    value = math.fsum(weights * node_losses)
     return WindowObjective(value, slopes, bends)
 
 
