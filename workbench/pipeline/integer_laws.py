@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -117,12 +118,18 @@ class FittedLaw:
 
     def is_private(self) -> bool:
         """Return whether exact arithmetic proves the claim."""
+        return self._is_proven
+
+    @cached_property
+    def _is_proven(self) -> bool:
+        """Return whether exact arithmetic proves the claim. The proof is computed once."""
         return satisfies_claim(self.mechanism, self.claim)
 
 
+@lru_cache(maxsize=64)  # The laws of a budget are compared for several losses.
 def fit_laws(
     name: str, reach: int, epsilon: Fraction, delta: Fraction, notion: str
-) -> list[FittedLaw]:
+) -> tuple[FittedLaw, ...]:
     """Return a law with its smallest parameter, or staircases with several inner steps.
 
     `FittedLaw.is_private` must still prove them private.
@@ -146,11 +153,11 @@ def fit_laws(
     if name == "staircase":
         if reach == 1:
             raise NotApplicable("for neighbours one step apart it equals geometric noise")
-        return _list_staircases(reach, epsilon, low=1, high=reach)
+        return tuple(_list_staircases(reach, epsilon, low=1, high=reach))
     if name == "geometric":
         if not (measure.has_delta and allows_post_processing):
             delta = Fraction(0)
-        return [_fit_geometric(reach, epsilon, delta)]
+        return (_fit_geometric(reach, epsilon, delta),)
     if not delta or not measure.has_delta:
         raise NotApplicable("it needs delta > 0")
     if not allows_post_processing:
@@ -158,8 +165,8 @@ def fit_laws(
             "pdp does not survive post-processing: clamped or wrapped noise is not private"
         )
     if name == "truncated geometric":
-        return [_fit_truncated_geometric(reach, epsilon, delta)]
-    return [_fit_discrete_gaussian(reach, epsilon, delta)]
+        return (_fit_truncated_geometric(reach, epsilon, delta),)
+    return (_fit_discrete_gaussian(reach, epsilon, delta),)
 
 
 def fit_best_law(
@@ -184,7 +191,7 @@ def fit_best_law(
         NotApplicable: The law does not apply to the budget.
     """
     epsilon, delta = budget
-    fits = fit_laws(name, reach, epsilon, delta, notion)
+    fits: Sequence[FittedLaw] = fit_laws(name, reach, epsilon, delta, notion)
     while True:
         best_fit = fits[0] if len(fits) == 1 else min(fits, key=loss)
         if name != "staircase":

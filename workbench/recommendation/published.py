@@ -37,7 +37,7 @@ from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.range import bound_by_bins
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
-from workbench.families.quantizer.limit import compute_mae_limit
+from workbench.families.quantizer.limit import bound_least_mae, compute_mae_limit
 from workbench.io.result import Row
 from workbench.models.oracles import line_noise
 from workbench.pipeline.family import Family
@@ -118,6 +118,8 @@ class Setting:
             the loss `upper`.
         has_deltas: Whether δ > 0 is compared.
         is_unbiased: Whether only unbiased mechanisms are compared.
+        bound_from_below: Function of that request that returns the lower end only, in less time.
+            None: there is no faster function than `bound_optimum`.
     """
 
     losses: tuple[str, ...]
@@ -126,6 +128,7 @@ class Setting:
     bound_optimum: Callable[[Any], Interval]
     has_deltas: bool = True
     is_unbiased: bool = False
+    bound_from_below: Callable[[Any], float] | None = None
 
     def list_serving_entries(self, request: Any) -> list[Published]:
         """List the published mechanisms of the setting that serve a request.
@@ -152,9 +155,9 @@ class Setting:
         """
         request = self.make_request(epsilon, delta, loss)
         entries = self.list_serving_entries(request)
-        references = compute_references(entries, request)
+        references = _compute_setting_references(self, epsilon, delta, loss)
         sources = {entry.name: entry.source for entry in entries}
-        lower, upper = self.bound_optimum(request)
+        lower, upper = _bound_setting_optimum(self, epsilon, delta, loss)
         upper = min([upper, *(reference.objective for reference in references.values())])
         is_known = lower > 0 and upper - lower <= MAX_OPTIMUM_GAP * upper
         rows: list[Row] = []
@@ -180,6 +183,26 @@ class Setting:
         return rows
 
 
+# The table of budgets and the bounds for every ε have budgets in common.
+
+
+@cache
+def _compute_setting_references(
+    setting: Setting, epsilon: Fraction, delta: Fraction, loss: str
+) -> dict[str, Reference]:
+    """Return the published mechanisms of a setting at a budget by name."""
+    request = setting.make_request(epsilon, delta, loss)
+    return compute_references(setting.list_serving_entries(request), request)
+
+
+@cache
+def _bound_setting_optimum(
+    setting: Setting, epsilon: Fraction, delta: Fraction, loss: str
+) -> Interval:
+    """Return the proven [lower, upper] of a setting at a budget."""
+    return setting.bound_optimum(setting.make_request(epsilon, delta, loss))
+
+
 def compare_setting(
     name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]
 ) -> list[Row]:
@@ -192,10 +215,11 @@ def compare_setting(
     """
     setting = SETTINGS[name]
     used_deltas = deltas if setting.has_deltas else [ZERO]
-    rows: list[Row] = []
-    for loss, delta, epsilon in itertools.product(setting.losses, used_deltas, epsilons):
-        rows += setting.make_rows(epsilon, delta, loss)
-    return rows
+    rows_by_loss: dict[str, list[Row]] = {loss: [] for loss in setting.losses}
+    # The losses of a budget come one after the other, because they share fitted laws.
+    for delta, epsilon, loss in itertools.product(used_deltas, epsilons, setting.losses):
+        rows_by_loss[loss] += setting.make_rows(epsilon, delta, loss)
+    return [*itertools.chain.from_iterable(rows_by_loss.values())]
 
 
 def summarise_setting(name: str, rows: Iterable[Row]) -> list[Row]:
@@ -327,15 +351,16 @@ def _measure_entry(query: Query, entry: Published, epsilon: Fraction) -> _LossAn
     return _LossAndBound(loss, lower)
 
 
-@cache
 def _measure_pure_setting(
     name: str, loss: str, epsilon: Fraction
 ) -> tuple[float, dict[str, Reference]]:
     """Return (lower bound on the optimum of a setting at δ = 0, name -> published mechanism)."""
     setting = SETTINGS[name]
-    request = setting.make_request(epsilon, ZERO, loss)
-    lower, _ = setting.bound_optimum(request)
-    return lower, compute_references(setting.list_serving_entries(request), request)
+    if setting.bound_from_below is None:
+        lower, _ = _bound_setting_optimum(setting, epsilon, ZERO, loss)
+    else:
+        lower = setting.bound_from_below(setting.make_request(epsilon, ZERO, loss))
+    return lower, _compute_setting_references(setting, epsilon, ZERO, loss)
 
 
 def _bound_excess_everywhere(name: str, loss: str, mechanism: str) -> float | None:
@@ -484,6 +509,12 @@ def _bound_unbiased(query: Query) -> Interval:
     return limit.lower / 2, limit.upper / 2
 
 
+def _bound_unbiased_from_below(query: Query) -> float:
+    """Return the lower end of `_bound_unbiased`."""
+    with translate_errors():
+        return bound_least_mae(float(query.claim.epsilon)).lower / 2
+
+
 def _make_noise_request(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
     """Return a function of (ε, δ, loss) that makes a request for noise."""
     return lambda epsilon, delta, loss: NOISE.make_request(
@@ -529,5 +560,6 @@ SETTINGS = {
         _bound_unbiased,
         has_deltas=False,
         is_unbiased=True,
+        bound_from_below=_bound_unbiased_from_below,
     ),
 }

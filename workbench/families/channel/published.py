@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,12 @@ def _measure_grid_distances(query: BudgetedQuery, max_answers: int | None) -> ND
     return np.asarray(np.abs(output_places[None, :] - answer_places[:, None]))
 
 
+@cache  # The rate of a mechanism is bisected, with the same nodes.
+def _find_legendre_nodes(count: int) -> tuple[Vector, Vector]:
+    """Return the nodes and weights of Gauss-Legendre quadrature on [-1, 1], (count,) each."""
+    return np.polynomial.legendre.leggauss(count)
+
+
 def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
     """Compute ln Pr[j|i] of permute-and-flip, shape (k, m), for r = e^-rate.
 
@@ -175,7 +181,7 @@ def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
     weight is 0 in floats.
     """
     weights = np.exp(-rate * distances)
-    nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
+    nodes, shares = _find_legendre_nodes(weights.shape[1] // 2 + 1)
     factors = 1 - weights[:, :, None] * ((nodes + 1) / 2)
     # Products of the factors before and after each one avoid a division by 0.
     products_before = np.ones_like(factors)

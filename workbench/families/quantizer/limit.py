@@ -61,7 +61,7 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -553,6 +553,20 @@ def _compute_median_distance(density: Density) -> float:
     return max(0.0, float(w @ np.abs(x - high)) - (high - low))
 
 
+@lru_cache(maxsize=256)
+def bound_least_mae(epsilon: float, reach: float = math.inf) -> Limit:
+    """Bound the MAE of all unbiased ε-private mechanisms for uniform x in [-1, 1] from below.
+
+    Args:
+        epsilon: the budget ε > 0.
+        reach: the largest output allowed in size; outputs are in [-reach, reach].
+
+    Returns:
+        The limit of `bound_least_error`.
+    """
+    return bound_least_error(LawQuestion(read_number(epsilon, "epsilon")), reach)
+
+
 def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     """Compute an interval that contains the least MAE for uniform x in [-1, 1] and any outputs.
 
@@ -568,7 +582,7 @@ def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
         NotProven: a program of the mechanism has no solution.
     """
     law = LawQuestion(read_number(epsilon, "epsilon"))
-    limit = bound_least_error(law, reach)
+    limit = bound_least_mae(epsilon, reach)
     outputs = np.unique(np.round(limit.outputs, _GRID.decimals))
     knots = np.linspace(-1, 1, _KNOT_COUNT)
     is_used = np.zeros(outputs.size, dtype=bool)
