@@ -15,6 +15,7 @@ KeyboardInterrupt as soon as the native call returns.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import threading
@@ -58,10 +59,9 @@ class _Watcher:
 
 _watcher: _Watcher | None = None
 
-# The C functions behind those of `signal`, which also look for the names of handlers. For a handler
-# without a name this takes as long as loading a small program.
-_get_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
+# The C functions behind those of `signal`, which look up every handler in an enumeration. For small
+# programs this takes as long as other parts of a solve.
+_native_signal: Any = importlib.import_module("_signal")
 
 
 def _get_watcher() -> _Watcher:
@@ -96,13 +96,13 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if (
             threading.current_thread() is threading.main_thread()
-            and _get_handler(signal.SIGINT) is signal.default_int_handler
+            and _native_signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
             watcher = _get_watcher()
             watcher.stop = self._stop
             descriptor = watcher.writer.fileno()
             self._saved_wakeup_fd = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
-            self._saved_handler = _set_handler(signal.SIGINT, self._handle_signal)
+            self._saved_handler = _native_signal.signal(signal.SIGINT, self._handle_signal)
         return self
 
     def _handle_signal(self, number: int, frame: FrameType | None) -> None:
@@ -113,7 +113,7 @@ class Interruption:
 
     def __exit__(self, *_: object) -> None:
         if self._saved_handler is not None:
-            _set_handler(signal.SIGINT, self._saved_handler)
+            _native_signal.signal(signal.SIGINT, self._saved_handler)
             signal.set_wakeup_fd(self._saved_wakeup_fd, warn_on_full_buffer=False)
             _get_watcher().stop = None
             self._saved_handler = None
