@@ -110,21 +110,23 @@ def test_thirteen_lower_bounds_have_another_number_of_terms():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "k", "reach", "t4", "power"),
+    ("epsilon", "delta", "k", "reach", "printed_t4", "power"),
     [(0.2, 0.02, 10, 10, 1.02, 1), (0.5, 0.05, 20, 5, 2.58, 1), (1.0, 0.1, 10, 4, 9.45, 2)],
 )
-def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k, reach, t4, power):
+def test_their_program_on_a_coarse_grid_gives_the_printed_cell(
+    epsilon, delta, k, reach, printed_t4, power
+):
     """O is the midpoint of two losses that differ by β/2 for |η|: by more than the stated 1 %."""
     i = [*map(float, PRINTED["epsilon"])].index(epsilon)
     j = [*map(float, PRINTED["delta"])].index(delta)
     table = "table4" if power == 1 else "table4_squared"
-    assert PRINTED[table]["cells"][i][j] == t4
+    assert PRINTED[table]["cells"][i][j] == printed_t4
     upper, lower = solve_published_program(epsilon, delta, k, reach, power)
     if power == 1:
         # The width β of a cell is 1/k.
         assert upper - lower == pytest.approx(1 / (2 * k), rel=1e-6)
     loss = "absolute" if power == 1 else "squared"
-    low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), t4)
+    low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), printed_t4)
     assert low <= (upper + lower) / 2 <= high
     assert (upper - lower) / max(1.0, lower) > 0.01
 
@@ -132,7 +134,9 @@ def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k
 def judge_example(ours: float, proven_interval: tuple[float, float]) -> Verdict:
     """Judge the cell of Table 4 at ε = 0.5, δ = 0.05, which implies O in [1.3446, 1.3447]."""
     cells = {"table1": 16.36, "table4": 2.58, "table5": 13.78}
-    return judge_cell("table4", cells, ours, (0.5, 0.05), proven_interval, gap=1)
+    return judge_cell(
+        "table4", cells, ours, budget=(0.5, 0.05), proven_interval=proven_interval, gap=1
+    )
 
 
 def test_a_verdict_says_on_which_side_of_the_proven_interval_the_optimum_is():

@@ -1,4 +1,4 @@
-"""The heat maps of published mechanisms."""
+"""Test the heat maps of published mechanisms."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -27,19 +28,21 @@ WEIGHTS = st.lists(st.integers(0, 60), min_size=5, max_size=9).filter(lambda w: 
 EPSILONS = ["0", "0.1", "0.7", "1", "2.5", "6"]
 
 
-def hole() -> wb.AdditiveNoise:
+def make_noise_with_hole() -> wb.AdditiveNoise:
     """Return noise modulo 9 with two zero masses, so that its pure ε is infinite."""
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 0, 3, 7, 0, 60, 130])
 
 
-def plain() -> wb.AdditiveNoise:
+def make_plain_noise() -> wb.AdditiveNoise:
     """Return noise modulo 9 without zero masses."""
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 20, 3, 7, 22, 60, 130])
 
 
-def one_pair() -> wb.AdditiveNoise:
+def make_noise_of_one_pair() -> wb.AdditiveNoise:
     """Return noise with a single comparison, which is its own dominating pair."""
-    return wb.AdditiveNoise(wb.ModuloNoise(n=8, shifts=[2], directed=True), plain().masses)
+    return wb.AdditiveNoise(
+        wb.ModuloNoise(n=8, shifts=[2], directed=True), make_plain_noise().masses
+    )
 
 
 # Profiles.
@@ -64,7 +67,7 @@ def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
 
 
 def test_the_pdp_profile_falls_at_its_breakpoints():
-    pdp = profile(plain(), "pdp")
+    pdp = profile(make_plain_noise(), "pdp")
     for end in pdp.breakpoints[1:]:
         before = pdp.delta(Fraction(float(end)) - Fraction(1, 10**9))
         after = pdp.delta(Fraction(float(end)) + Fraction(1, 10**9))
@@ -76,7 +79,7 @@ def test_the_pdp_profile_falls_at_its_breakpoints():
 
 def test_a_profile_of_another_notion_than_dp_and_pdp_is_refused():
     with pytest.raises(wb.InvalidRequest):
-        profile(plain(), "rdp")
+        profile(make_plain_noise(), "rdp")
 
 
 def test_a_profile_of_many_pieces_is_drawn_in_seconds():
@@ -108,11 +111,11 @@ def test_a_quantizer_has_no_pdp_profile():
 
 def test_an_audit_is_plotted_in_the_format_of_the_file_name(tmp_path):
     wb.audit(make_quantizer(), "0.5").plot(tmp_path / "p.svg")
-    wb.audit(hole()).plot(tmp_path / "q.png", width="column")
+    wb.audit(make_noise_with_hole()).plot(tmp_path / "q.png", width="column")
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
     assert (tmp_path / "q.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(wb.InvalidRequest, match="named"):
-        wb.audit(hole()).plot(tmp_path / "p.bmp")
+        wb.audit(make_noise_with_hole()).plot(tmp_path / "p.bmp")
 
 
 # Dominating pairs.
@@ -121,18 +124,25 @@ def test_an_audit_is_plotted_in_the_format_of_the_file_name(tmp_path):
 @settings(max_examples=40, deadline=None)
 @given(WEIGHTS, st.booleans(), st.fractions(min_value=0, max_value=20))
 def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
+    """e is a random rational in place of e^ε."""
     noise = wb.AdditiveNoise(
         wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights
     )
     pair = compute_dominating_pair(noise)
     assert sum(pair.p) == sum(pair.q) == 1
     assert min(*pair.p, *pair.q) >= 0
-    f = noise.exact_pmf
-    worst = max(
-        sum(max(Fraction(0), f[k] - e * f[(k + shift) % len(f)]) for k in range(len(f)))
-        for (shift,) in noise.question.differences
-    )
-    assert sum(max(Fraction(0), a - e * b) for a, b in zip(pair.p, pair.q, strict=True)) == worst
+    masses = noise.exact_pmf
+    hockey_sticks = []
+    for (shift,) in noise.question.differences:
+        shifted_masses = [*masses[shift:], *masses[:shift]]
+        hockey_sticks.append(compute_hockey_stick(masses, shifted_masses, e))
+    assert compute_hockey_stick(pair.p, pair.q, e) == max(hockey_sticks)
+
+
+def compute_hockey_stick(p: Sequence[Fraction], q: Sequence[Fraction], ratio: Fraction) -> Fraction:
+    """Return Σ max(0, P - ratio Q) over all outcomes."""
+    excesses = [max(Fraction(0), a - ratio * b) for a, b in zip(p, q, strict=True)]
+    return sum(excesses, Fraction(0))
 
 
 def test_the_pair_is_exact_beyond_floats():
@@ -148,7 +158,7 @@ def test_the_pair_is_exact_beyond_floats():
 # Composition.
 
 
-@pytest.mark.parametrize("make", [hole, plain])
+@pytest.mark.parametrize("make", [make_noise_with_hole, make_plain_noise], ids=["hole", "plain"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_composition_of_one_run_is_the_exact_delta(make, epsilon):
     exact = wb.audit(make(), epsilon).dp_delta
@@ -156,7 +166,7 @@ def test_the_composition_of_one_run_is_the_exact_delta(make, epsilon):
     assert (one_run.delta_low, one_run.delta) == (exact.lower, exact.upper)
 
 
-@pytest.mark.parametrize("make", [hole, plain])
+@pytest.mark.parametrize("make", [make_noise_with_hole, make_plain_noise], ids=["hole", "plain"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_epsilon_of_one_run_at_its_delta_is_at_most_the_given_one(make, epsilon):
     delta = compose(make(), 1, epsilon=epsilon).delta
@@ -166,7 +176,7 @@ def test_the_epsilon_of_one_run_at_its_delta_is_at_most_the_given_one(make, epsi
         assert compose(make(), 1, epsilon=at_delta.epsilon).delta == pytest.approx(delta, abs=1e-12)
 
 
-@pytest.mark.parametrize("make", [hole, plain])
+@pytest.mark.parametrize("make", [make_noise_with_hole, make_plain_noise], ids=["hole", "plain"])
 @pytest.mark.parametrize("times", [2, 12])
 def test_intervals_of_dp_accounting_overlap_with_ours(make, times):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
@@ -264,30 +274,30 @@ def test_several_mechanisms_are_composed_by_the_product_of_their_pairs():
 @pytest.mark.parametrize("times", [[1], [1, 2, 3], [1, 0], [1, True], []], ids=str)
 def test_invalid_numbers_of_runs_of_two_mechanisms_are_refused(times):
     with pytest.raises(wb.InvalidRequest, match="times must be"):
-        compose([plain(), plain()], times, epsilon=1)
+        compose([make_plain_noise(), make_plain_noise()], times, epsilon=1)
 
 
 def test_composition_is_tighter_than_adding_epsilons():
-    bounds = compose(plain(), 50, delta="1e-6")
-    assert bounds.epsilon_low <= bounds.epsilon < 50 * wb.audit(plain(), 0).pure_epsilon
+    bounds = compose(make_plain_noise(), 50, delta="1e-6")
+    assert bounds.epsilon_low <= bounds.epsilon < 50 * wb.audit(make_plain_noise(), 0).pure_epsilon
     # The lower bound uses the same neighbours in every run, so the gap is wider than for one pair.
     assert bounds.epsilon - bounds.epsilon_low < 3e-3 * bounds.epsilon
 
 
 def test_the_bounds_of_a_single_comparison_are_close():
-    bounds = compose(one_pair(), 50, delta="1e-6")
+    bounds = compose(make_noise_of_one_pair(), 50, delta="1e-6")
     assert bounds.epsilon - bounds.epsilon_low < 3e-4 * bounds.epsilon
 
 
 def test_composition_at_delta_0_adds_the_pure_epsilons():
-    pure = wb.audit(plain(), 0).pure_epsilon
-    assert compose(plain(), 50, delta=0).epsilon == pytest.approx(50 * pure, rel=1e-12)
+    pure = wb.audit(make_plain_noise(), 0).pure_epsilon
+    assert compose(make_plain_noise(), 50, delta=0).epsilon == pytest.approx(50 * pure, rel=1e-12)
 
 
 def test_zero_masses_give_an_infinite_epsilon_below_delta_1():
-    assert compose(hole(), 50, delta=0).epsilon_low == math.inf
-    assert compose(hole(), 50, delta="1e-6", interval=0.01).epsilon == math.inf
-    assert compose(hole(), 50, delta=1).epsilon == 0
+    assert compose(make_noise_with_hole(), 50, delta=0).epsilon_low == math.inf
+    assert compose(make_noise_with_hole(), 50, delta="1e-6", interval=0.01).epsilon == math.inf
+    assert compose(make_noise_with_hole(), 50, delta=1).epsilon == 0
 
 
 @pytest.mark.parametrize(
@@ -301,12 +311,12 @@ def test_zero_masses_give_an_infinite_epsilon_below_delta_1():
 )
 def test_invalid_options_of_a_composition_are_refused(options):
     with pytest.raises(wb.InvalidRequest):
-        compose(plain(), **options)
+        compose(make_plain_noise(), **options)
 
 
 def test_the_default_delta_needs_a_finite_pure_epsilon():
     with pytest.raises(wb.InvalidRequest, match="no epsilon holds at delta = 0"):
-        compose(hole(), 2)
+        compose(make_noise_with_hole(), 2)
 
 
 def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
@@ -317,7 +327,7 @@ def test_many_runs_are_composed_on_a_coarser_grid(monkeypatch):
     ):
         coarse = replace(composition._SETTINGS, lower_points=2 * points, upper_points=points)
         monkeypatch.setattr(composition, "_SETTINGS", coarse)
-        bounds = compose(one_pair(), runs, **budget)
+        bounds = compose(make_noise_of_one_pair(), runs, **budget)
         assert 0 <= bounds.delta_low <= bounds.delta <= 1
     assert 0 < bounds.epsilon - bounds.epsilon_low < 0.001 * bounds.epsilon
 

@@ -141,7 +141,15 @@ def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
 def test_a_ledger_without_a_limit_accepts_unbounded_releases(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
     unbounded = PrivacyBudget(None)
-    ledger.book(LedgerEntry("age", "cd", "dp", unbounded, unbounded, "o.csv"))
+    entry = LedgerEntry(
+        column="age",
+        digest="cd",
+        notion="dp",
+        neighbours=unbounded,
+        charge=unbounded,
+        output="o.csv",
+    )
+    ledger.book(entry)
     ledger.book(make_release(None))
     assert [entry.charge for entry in ledger.releases] == [unbounded, None]
 
@@ -164,6 +172,7 @@ def test_six_processes_at_once_book_six_releases(tmp_path: Path, releases_before
     barrier = fork.Barrier(6)
 
     def book() -> None:
+        """Book a release as soon as all processes are ready."""
         barrier.wait(20)
         ReleaseLedger.open(path, LedgerTerms()).book(make_release(1))
 
@@ -181,11 +190,12 @@ def test_six_processes_at_once_book_six_releases(tmp_path: Path, releases_before
 def test_a_release_stays_booked_if_the_process_dies(tmp_path: Path) -> None:
     path = tmp_path / "a"
 
-    def die() -> None:
+    def book_and_die() -> None:
+        """Book a release, and end this process at once."""
         ReleaseLedger.open(path, LedgerTerms()).book(make_release(1))
         os.kill(os.getpid(), 9)
 
-    worker = multiprocessing.get_context("fork").Process(target=die)
+    worker = multiprocessing.get_context("fork").Process(target=book_and_die)
     worker.start()
     worker.join(50)
     assert worker.exitcode == -9
@@ -251,32 +261,51 @@ def test_a_file_of_unknown_format_is_not_overwritten(tmp_path: Path) -> None:
         with pytest.raises(wb.WorkbenchError, match="a"):
             ReleaseLedger.open(path, LedgerTerms())
         assert path.read_bytes() == content
-    path.unlink()
-    with wb.Ledger(path):  # A ledger of sweeps.
+
+
+def test_a_ledger_of_sweeps_is_not_opened_as_one_of_releases(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with wb.Ledger(path):
         pass
     with pytest.raises(wb.InvalidRequest, match="of another kind"):
         ReleaseLedger.open(path, LedgerTerms())
+
+
+def test_a_missing_ledger_without_terms_is_refused(tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match="an existing file"):
         ReleaseLedger.open(tmp_path / "none")
 
 
-def test_any_change_of_a_ledger_file_is_detected(tmp_path: Path) -> None:
+@pytest.fixture
+def path_of_one_release(tmp_path: Path) -> Path:
+    """Return the path of a ledger with one release of ε = 0.125."""
     path = tmp_path / "a"
     ReleaseLedger.open(path, LedgerTerms()).book(make_release("0.125"))
-    content = path.read_bytes()
+    return path
+
+
+def test_a_changed_budget_in_a_ledger_file_is_detected(path_of_one_release: Path) -> None:
+    content = path_of_one_release.read_bytes()
+    # The budget between neighbours, and the charge.
     assert content.count(b'"0.125"') == 2
-    path.write_bytes(content.replace(b'"0.125"', b'"0.025"'))
+    path_of_one_release.write_bytes(content.replace(b'"0.125"', b'"0.025"'))
     with pytest.raises(wb.CorruptFile, match="Release 1 was changed"):
-        _ = ReleaseLedger.open(path).releases
-    path.write_bytes(content[: len(content) // 2])
+        _ = ReleaseLedger.open(path_of_one_release).releases
+
+
+def test_a_ledger_file_that_was_cut_is_detected(path_of_one_release: Path) -> None:
+    content = path_of_one_release.read_bytes()
+    path_of_one_release.write_bytes(content[: len(content) // 2])
     with pytest.raises(wb.CorruptFile, match="damaged"):
-        _ = ReleaseLedger.open(path).releases
-    path.write_bytes(content)
-    with sqlite3.connect(path) as database:
+        _ = ReleaseLedger.open(path_of_one_release).releases
+
+
+def test_a_ledger_file_of_a_later_format_is_refused(path_of_one_release: Path) -> None:
+    with sqlite3.connect(path_of_one_release) as database:
         database.execute("pragma user_version = 2")
     database.close()
     with pytest.raises(wb.InvalidRequest, match="of format 2"):
-        ReleaseLedger.open(path)
+        ReleaseLedger.open(path_of_one_release)
 
 
 @pytest.mark.parametrize(

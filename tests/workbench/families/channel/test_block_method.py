@@ -1,10 +1,11 @@
-"""The block method agrees with the linear program, and refuses unsuitable requests.
+"""Test that the block method agrees with the linear program, and refuses unsuitable requests.
 
 The block method is an interior-point method that solves one output at a time (`--method block`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -37,7 +38,11 @@ def list_seeds(count: int, fast_count: int) -> list[Any]:
 
 
 def make_random_request(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
-    """Make a random question of the kind `seed` modulo 6, and its options (loss and budget)."""
+    """Make a random question of the kind `seed` modulo 6, and its options (loss and budget).
+
+    Other remainders of the seed decide about the loss, the prior and the notion, such that many
+    combinations occur.
+    """
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     k = int(rng.integers(3, 11))
@@ -45,8 +50,12 @@ def make_random_request(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
     loss = (np.arange(k)[:, None] - np.arange(m)) ** 2
     if seed % 4 == 3:
         loss = rng.integers(0, 50, (k, m))
-    weights = rng.integers(1 if seed % 5 else 0, 20, k)
-    prior: object = [*map(int, weights + (weights.sum() == 0))]
+    # Every fifth prior may have weights 0.
+    smallest_weight = 1 if seed % 5 else 0
+    weights = rng.integers(low=smallest_weight, high=20, size=k)
+    if not weights.any():
+        weights += 1
+    prior: object = weights.tolist()
     if seed % 3 == 2:
         prior = "worst"
     tree = [[i, int(rng.integers(0, i))] for i in range(1, k)]
@@ -93,18 +102,22 @@ def make_random_constraints(seed: int, k: int, m: int) -> object:
     Returns names, or a function of the CVXPY variable M of shape (k, m).
     """
     rng = np.random.default_rng(seed + 1_000_000)
-    y = int(rng.integers(k))
-    o = int(rng.integers(m))
-    even = 1 / m
-    p = rng.dirichlet(np.ones(k))
+    y = int(rng.integers(k))  # An answer.
+    o = int(rng.integers(m))  # An output.
+    uniform_mass = 1 / m
+    weights = rng.dirichlet(np.ones(k))
     distances = np.abs(np.arange(m) - y)
+    # A uniform channel nearly satisfies each of these constraints, so they are feasible.
     choices: list[object] = [
-        lambda M: [M[y, o] >= even * 1.1],
-        lambda M: [p @ M[:, o] <= even * 0.9, p @ M[:, (o + 1) % m] >= even * 1.05],
+        lambda M: [M[y, o] >= uniform_mass * 1.1],
+        lambda M: [
+            weights @ M[:, o] <= uniform_mass * 0.9,
+            weights @ M[:, (o + 1) % m] >= uniform_mass * 1.05,
+        ],
         lambda M: [M[y, :] @ distances <= 0.95 * distances.mean() + 0.01],
-        lambda M: [p @ M[:, o] == even],
+        lambda M: [weights @ M[:, o] == uniform_mass],
         ["column-monotone"],
-        lambda M: [M[y, o] == even, max(0.9, 2 * even) >= M],
+        lambda M: [M[y, o] == uniform_mass, max(0.9, 2 * uniform_mass) >= M],
         ["honest", "row-monotone"] if k <= m else ["column-monotone"],
     ]
     return choices[seed % len(choices)]
@@ -158,14 +171,16 @@ def test_constraints_that_conflict_are_named() -> None:
 
 def test_neighbours_on_a_grid_have_the_optimum_of_the_program() -> None:
     """The optimum 1.6230696097 was computed by the linear program."""
-    side = 8
-    points = [(i, j) for i in range(side) for j in range(side)]
-    loss = [[float(np.hypot(a - c, b - d)) for c, d in points] for a, b in points]
-    near = [
-        [p, q] for p in points for q in points if p < q and abs(p[0] - q[0]) + abs(p[1] - q[1]) == 1
+    points = [(i, j) for i in range(8) for j in range(8)]
+    # The Euclidean distance of each pair of points, and the pairs of adjacent points.
+    loss = [[math.dist(point, output) for output in points] for point in points]
+    adjacent_pairs = [
+        [first, second]
+        for first, second in itertools.combinations(points, 2)
+        if math.dist(first, second) == 1
     ]
-    prior = np.random.default_rng(1).integers(1, 20, side * side).tolist()
-    question = wb.FiniteQuery(points, neighbours=near, prior=prior)
+    prior = np.random.default_rng(1).integers(low=1, high=20, size=len(points)).tolist()
+    question = wb.FiniteQuery(points, neighbours=adjacent_pairs, prior=prior)
     design = wb.design(question, loss=loss, epsilon="0.7", notion="pure")
     assert design.solution is not None
     assert design.solution.solver == "block"  # The default method is the faster one.
@@ -215,7 +230,7 @@ def test_requests_that_the_block_method_cannot_answer_are_refused_in_one_line(
 def test_masses_that_delta_makes_unnecessary_are_omitted_with_a_valid_bound(
     shift: int, delta: str, optimum: float
 ) -> None:
-    """The optima are recorded values. The bound proves that no channel is below them."""
+    """The optima are values of the current program, pinned. The bound proves that none is smaller."""
     question = wb.FiniteQuery("0..99", max_shift=shift)
     design = wb.design(question, loss="absolute", epsilon=1, delta=delta, method="block")
     request = design.request
@@ -417,6 +432,7 @@ def test_a_channel_whose_objective_is_infinite_is_saved(
     find_point = blocks._find_block_point
 
     def find_unfinished_point(*arguments: Any) -> Any:
+        """Find the point of the method, and change it to one of a search that was stopped early."""
         return replace(find_point(*arguments), objective=math.inf, stop_reason="time limit")
 
     monkeypatch.setattr(blocks, "_find_block_point", find_unfinished_point)

@@ -1,4 +1,4 @@
-"""An infeasible channel request names the conflicting constraints and feasible values."""
+"""Test that an infeasible channel request names the conflicting constraints and feasible values."""
 
 from __future__ import annotations
 
@@ -102,6 +102,10 @@ def test_a_request_without_constraints_is_never_called_infeasible() -> None:
     """A channel that ignores its input satisfies it, whatever a solver reports."""
     with pytest.raises(wb.NotProven, match="says 'Infeasible' to a feasible request"):
         wb.design("channel", answers="0..4", max_shift=1, epsilon=10, delta="1e-5", certify=False)
+
+
+@pytest.mark.usefixtures("solver_that_reports_infeasible")
+def test_a_request_that_multipliers_prove_infeasible_is_called_infeasible() -> None:
     with pytest.raises(wb.Infeasible, match="No channel meets the constraints"):
         wb.design(
             "channel",

@@ -1,4 +1,4 @@
-"""Channels whose optimal loss is 0 or nearly 0, where no relative gap can prove the optimum."""
+"""Test channels whose optimal loss is 0 or nearly 0, where no relative gap proves the optimum."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def test_a_certain_answer_among_many_is_optimal_with_loss_0(notion):
 
 def test_an_optimum_whose_bound_is_too_low_is_not_called_proven(monkeypatch: pytest.MonkeyPatch):
     def answer_with_low_bound(*arguments: Any):
+        """Answer a request, and lower its bound."""
         answer = answer_by_routes(*arguments)
         return replace(answer, bound=answer.bound - 0.01)
 

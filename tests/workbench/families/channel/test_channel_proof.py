@@ -1,6 +1,7 @@
-"""The exact repair of channels, and exact lower bounds from multipliers, on answers 0..5.
+"""Test the exact repair of channels, and exact lower bounds from multipliers, on answers 0..5.
 
-Any multipliers must give a valid bound, and any matrix must be repaired to a private channel.
+Any multipliers (dual values of the linear program) must give a valid bound, and any matrix must be
+repaired to a private channel. K is a channel as integers whose rows have the same sum.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ABSOLUTE_LOSSES = make_loss_table(wb.FiniteQuery("0..5", neighbours="all"), "abs
 
 
 def make_edges(pairs, epsilon: Fraction) -> Edges:
-    """Make the ordered pairs of neighbours with one ε. None: all pairs."""
+    """Make the ordered pairs of neighbours with one ε. If `pairs` is None, these are all pairs."""
     return Edges.from_groups(pairs, [0] * len(pairs or ()), epsilons=[epsilon])
 
 
@@ -90,8 +91,10 @@ def draw_ratio_multipliers(rng: np.random.Generator) -> dict[str, np.ndarray]:
     "ratio" belongs to the privacy constraints of the 10 ordered pairs and 6 outputs, "losses" to
     the constraints that the loss of each answer is at most the worst-case loss.
     """
-    u = rng.exponential(0.2, (10, 6)) * (rng.random((10, 6)) < 0.5)
-    return {"ratio": u, "losses": rng.random(6)}
+    ratio_multipliers = rng.exponential(scale=0.2, size=(10, 6))
+    # About half of the constraints do not hold with equality.
+    ratio_multipliers *= rng.random((10, 6)) < 0.5
+    return {"ratio": ratio_multipliers, "losses": rng.random(6)}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -106,12 +109,10 @@ def test_random_multipliers_never_prove_more_than_the_optimum_of_listed_pairs(se
     assert bound_least_delta(SQUARED_LOSSES, LINE.prior, edges, loss, multipliers) <= delta
     rows = np.array([row.integers for row in optimum.mechanism.rows], dtype=object)
     worst_loss = compute_integer_loss(rows, SQUARED_LOSSES, prior=None)
-    assert (
-        bound_least_loss(
-            SQUARED_LOSSES, prior=None, edges=edges, delta=delta, multipliers=multipliers
-        )
-        <= worst_loss
+    worst_loss_bound = bound_least_loss(
+        SQUARED_LOSSES, prior=None, edges=edges, delta=delta, multipliers=multipliers
     )
+    assert worst_loss_bound <= worst_loss
 
 
 @pytest.mark.parametrize("seed", range(20))

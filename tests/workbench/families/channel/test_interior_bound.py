@@ -1,4 +1,4 @@
-"""Lower bounds from multipliers never exceed the optimum of a convex program that is written here.
+"""Test that lower bounds from multipliers never exceed the optimum of a convex program stated here.
 
 The notions have several bounds for each pair of neighbours, such as Rényi DP and zCDP.
 """

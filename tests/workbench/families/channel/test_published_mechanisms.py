@@ -131,18 +131,24 @@ def test_the_loss_of_clamped_geometric_noise_is_exact_at_large_epsilon(
     epsilon: int, prior: str | None
 ):
     """At ε = 300 the masses beside the diagonal are 1e-130, so the loss is computed in rationals."""
-    alpha = fit_laws(
-        "geometric", reach=1, epsilon=Fraction(epsilon), delta=Fraction(0), notion="dp"
-    )[0].law.ratio
+    fits = fit_laws("geometric", reach=1, epsilon=Fraction(epsilon), delta=Fraction(0), notion="dp")
+    alpha = fits[0].law.ratio
     query = make_query("0..10", str(epsilon), max_shift=1, prior=prior)
 
-    def mass(q: int, j: int) -> Fraction:
-        """Return the probability of the output j at the answer q."""
-        end_factor = 1 if j in (0, 10) else 1 - alpha
-        return alpha ** abs(j - q) / (1 + alpha) * end_factor
+    def compute_mass(output: int, answer: int) -> Fraction:
+        """Return the probability of an output at an answer."""
+        # The ends also have the mass of all noise beyond them.
+        end_factor = 1 if output in (0, 10) else 1 - alpha
+        return alpha ** abs(output - answer) / (1 + alpha) * end_factor
 
-    assert sum(mass(3, j) for j in range(11)) == 1
-    losses = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
+    def compute_loss(answer: int) -> Fraction:
+        """Return the expected squared error at an answer."""
+        masses = [compute_mass(output, answer) for output in range(11)]
+        assert sum(masses) == 1
+        losses = [(output - answer) ** 2 for output in range(11)]
+        return sum(mass * loss for mass, loss in zip(masses, losses, strict=True))
+
+    losses = [compute_loss(answer) for answer in range(11)]
     expected_loss = max(losses) if prior == "worst" else sum(losses) / 11
     reference = ENTRIES["clamped geometric"].make_reference(query)
     assert reference.objective == float(expected_loss)
@@ -155,7 +161,8 @@ def test_the_loss_of_randomized_response_is_exact_at_large_epsilon(epsilon: int,
     reference = ENTRIES["randomized response"].make_reference(query)
     first_row = reference.mechanism.rows[0]
     other_mass = Fraction(first_row.integers[1], first_row.total)
-    losses = [other_mass * sum((j - q) ** 2 for j in range(11)) for q in range(11)]
+    answers = range(11)
+    losses = [other_mass * sum((output - answer) ** 2 for output in answers) for answer in answers]
     expected_loss = max(losses) if prior == "worst" else sum(losses) / 11
     assert reference.objective == float(expected_loss)
 
@@ -202,9 +209,8 @@ def test_no_baseline_of_a_frontier_has_a_loss_below_the_bound_of_the_design(
 def test_the_loss_of_geometric_noise_is_exact_where_floats_round_its_parameter():
     """At ε >= 37, 1 - e^-ε is 1 in floats."""
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="40", delta="0", notion="dp", loss="squared")
-    alpha = fit_laws("geometric", reach=1, epsilon=Fraction(40), delta=Fraction(0), notion="dp")[
-        0
-    ].law.ratio
+    fits = fit_laws("geometric", reach=1, epsilon=Fraction(40), delta=Fraction(0), notion="dp")
+    alpha = fits[0].law.ratio
     (geometric,) = (row for row in rows if row["mechanism"] == "geometric")
     assert geometric["objective"] == float(2 * alpha / (1 - alpha) ** 2)
 
@@ -361,7 +367,7 @@ def test_an_invalid_baseline_is_refused(baseline):
         wb.recommend(answers="0..4", max_shift=1, epsilon=1, baseline=baseline)
 
 
-def permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
+def compute_permute_and_flip_law(weights: list[Fraction]) -> list[Fraction]:
     """Compute the law of permute-and-flip from its definition.
 
     The outputs are visited in a random order. Output j is published with probability weights[j],
@@ -381,7 +387,7 @@ def test_permute_and_flip_has_the_law_of_its_definition():
     reference = ENTRIES["permute-and-flip"].make_reference(query)
     ratio = Fraction(reference.value)
     for i, row in enumerate(reference.mechanism.rows):
-        masses = permute_and_flip([ratio ** abs(i - j) for j in range(5)])
+        masses = compute_permute_and_flip_law([ratio ** abs(i - j) for j in range(5)])
         assert [*map(float, masses)] == pytest.approx(row.floats.tolist(), rel=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Channels for the worst answer of a range whose neighbours are closer than the whole range.
+"""Test channels for the worst answer of a range whose neighbours are closer than the whole range.
 
 Loss, bound and privacy are recomputed on a fine grid of answers.
 """
@@ -46,7 +46,8 @@ def test_bound_privacy_and_loss_agree_with_plain_computations(
     design = wb.design(query, loss=loss, epsilon=epsilon, delta=delta)
     width = Fraction(high - low, cells)
 
-    # The bound is the optimum of the cell ends, up to the loss of listing outputs every 1/8 cell.
+    # First the bound. It is the optimum of the cell ends, except that the program lists an output
+    # every 1/8 cell.
     positions = np.arange(cells + 1)
     are_neighbours = np.abs(positions[:, None] - positions) <= Fraction(sensitivity) // width
     outputs = np.linspace(0, high - low, 8 * cells + 1)
@@ -56,7 +57,7 @@ def test_bound_privacy_and_loss_agree_with_plain_computations(
     )
     assert 0.9 * optimum - (float(width) / 8) ** 2 < design.bound <= optimum * (1 + 1e-7)
 
-    # The law at an answer is a mixture of the rows of both ends of its cell.
+    # Then privacy. The law at an answer is a mixture of the rows of both ends of its cell.
     answer_index = np.arange(STEPS_PER_CELL * cells + 1)
     cell = np.minimum(answer_index // STEPS_PER_CELL, cells - 1)
     share = (answer_index / STEPS_PER_CELL - cell)[:, None]
@@ -69,6 +70,7 @@ def test_bound_privacy_and_loss_agree_with_plain_computations(
             hockey_sticks.append(excess.sum(axis=1).max())
     assert max(hockey_sticks) <= float(delta) + 1e-12
 
+    # Last the loss, at the same answers.
     answers = np.linspace(low, high, answer_index.size)
     listed_outputs = np.array([float(o) for o in design.question.outputs])
     answer_losses = laws * evaluate_loss(loss, listed_outputs - answers[:, None])
