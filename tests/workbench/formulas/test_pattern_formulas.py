@@ -70,7 +70,8 @@ def test_the_pieces_of_a_formula_join_at_a_function_of_epsilon(case_index: int) 
 
 @pytest.mark.parametrize("case_index", range(len(CASES)))
 def test_the_loss_of_the_next_piece_is_not_larger_where_it_begins(case_index: int) -> None:
-    x = Fraction(math.exp(float(CASES[case_index][2])))
+    _, _, epsilon = CASES[case_index]
+    x = Fraction(math.exp(float(epsilon)))
     for before, after in itertools.pairwise(compute_formula(case_index).pieces):
         delta = after.delta[0](x)
         assert before.value is not None
@@ -156,7 +157,8 @@ def test_the_command_prints_the_pattern_of_each_piece() -> None:
 @pytest.fixture(scope="module")
 def formula_up_to_small_delta() -> Any:
     """Return the formula of the first case for δ in 0..0.05."""
-    return wb.formula(CASES[0][0], notion="pdp", epsilon="1.5", delta="0..0.05")
+    noise, _, epsilon = CASES[0]
+    return wb.formula(noise, notion="pdp", epsilon=epsilon, delta="0..0.05")
 
 
 def test_a_formula_of_patterns_is_only_evaluated_at_its_epsilon(

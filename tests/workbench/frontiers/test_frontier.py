@@ -2,8 +2,8 @@
 
 A frontier is a table of optima at many budgets. The column `curve` says what a row is: an optimum at
 a budget ("point"), a straight piece of the exact optimum as a function of δ ("piece"), the smallest
-δ or ε for a given loss ("level"), a published mechanism ("baseline") or a task that raised an error
-("failed"). A `Plan` has the tasks that compute the rows.
+δ or ε for a given loss ("level"), a proven limit of all quantizers ("limit"), a published mechanism
+("baseline") or a task that raised an error ("failed"). A `Plan` has the tasks that compute the rows.
 """
 
 from __future__ import annotations

@@ -425,6 +425,7 @@ def test_an_audit_keeps_the_laws_of_one_comparison_at_a_time(
     kept_counts = []
 
     def watch_comparisons(self: AdditiveNoise) -> Iterator[Comparison]:
+        """Yield the comparisons, and count after each one the laws that still exist."""
         for comparison in make_comparisons(self):
             laws.append(weakref.ref(comparison.q))
             yield comparison

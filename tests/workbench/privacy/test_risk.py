@@ -209,7 +209,7 @@ def test_the_command_reports_the_risk(
     assert run_risk(certificate_path, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["tradeoff"][0] == [0.0, 1.0]
-    # At the error 0 under one answer, the probability of a right guess is at least δ.
+    # The advantage is δ at ε = 0, so it is above the δ = 0.05 at ε = 1.
     assert report["advantage"] > 0.05
     assert report["rho_lower"] <= report["rho"]
     risk = wb.risk(wb.load(certificate_path))

@@ -310,11 +310,12 @@ def test_a_randomizer_that_uses_more_than_its_budget_is_refused():
 
 
 def test_the_audit_of_extreme_masses_decides_as_the_audit_of_all_pairs():
-    rng = np.random.default_rng(7)
+    generator = np.random.default_rng(7)
+    smallest_weights = np.array([1, 0, 2, 1])
     epsilon = Fraction(13, 10)
     verdicts = set()
     for _ in range(60):
-        rows = rng.integers(0, 4, (5, 4)) + np.array([1, 0, 2, 1])
+        rows = generator.integers(low=0, high=4, size=(5, 4)) + smallest_weights
         channel = Channel.from_rows(rows.astype(float))
         full_audit = audit(channel, epsilon)
         assert audit_extremes(channel, epsilon).pure_ratio == full_audit.pure_ratio
@@ -366,6 +367,7 @@ def design_with_gap(monkeypatch: pytest.MonkeyPatch, gap: float) -> wb.Design:
     """Design the unbiased randomizer of 0..10 with a bound that is too low by a relative gap."""
 
     def find_with_low_bound(*arguments):
+        """Find the optimum, and lower its bound by the gap."""
         point = find_unbiased_optimum(*arguments)
         return replace(point, proof=replace(point.proof, bound=point.bound * (1 - gap)))
 
@@ -380,6 +382,7 @@ def test_an_unbiased_design_states_its_interval_if_the_gap_is_large(
 ):
     design = design_with_gap(monkeypatch, gap)
     assert design.status == status
+    # The optimum 98.0075419783 is a value of the current program, pinned.
     assert design.bound == pytest.approx(98.0075419783 * (1 - gap), rel=1e-10)
     interval = f"between {design.bound:.9g} and {design.objective:.9g}."
     has_note = any(note.endswith(interval) for note in design.words)

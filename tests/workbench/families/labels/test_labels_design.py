@@ -35,7 +35,7 @@ def read_csv(path: Path) -> list[list[str]]:
 
 
 def test_bins_are_optimal_and_agree_with_algorithm_2():
-    """Algorithm 2 of Ghazi et al. 2022 is the oracle. The other numbers are pinned."""
+    """Algorithm 2 of Ghazi et al. 2022 is the oracle. The numbers are pinned: values of this program."""
     design = wb.design(wb.Labels.uniform(0, 20), epsilon=4)
     assert design.objective == pytest.approx(6.75867268725, rel=1e-11)
     assert design.private

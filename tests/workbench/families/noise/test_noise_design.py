@@ -319,7 +319,7 @@ def test_draws_of_real_noise_follow_the_density():
     answer = Fraction(1, 3)
     draws = wb.sample(noise, 40_000, answer=answer, insecure_seed=5)
     assert np.array_equal(draws * 1024, np.round(draws * 1024))
-    # The answer is rounded to the grid before noise is added.
+    # Published values are rounded to the grid, so the noise 0 gives the rounded answer.
     is_atom = draws == round(1024 * answer) / 1024
     assert np.mean(is_atom) == pytest.approx(0.5, abs=0.01)
     noise_draws = draws[~is_atom] - float(answer)
