@@ -40,7 +40,7 @@ def write_wheel(folder: Path, name: str, version: str, requires: tuple[str, ...]
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    """A package index with a project that needs alpha 1.x and beta 2.x."""
+    """Return a package index with a project that needs alpha 1.x and beta 2.x."""
     folder = tmp_path / "index"
     folder.mkdir()
     for version in ("1.0", "1.2"):

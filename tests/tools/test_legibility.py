@@ -18,6 +18,7 @@ legibility = importlib.util.module_from_spec(_spec)
 sys.modules["legibility"] = legibility
 _spec.loader.exec_module(legibility)
 
+# A source with the names and texts that the measure counts as bad.
 DIALECT = '''"""What is read."""
 _MOST, _NEAR = 3, 1e-9  # of a half
 
@@ -34,6 +35,7 @@ def joined(parts):
     return [part for part in parts]
 '''
 
+# The same in plain words.
 PLAIN = '''"""Read priors."""
 # Bins are not computed above this epsilon.
 _MAX_BINNING_EPSILON = 3
