@@ -27,6 +27,7 @@ from workbench.models.modulo.constraints import (
 from workbench.models.modulo.program import MASS_SCALE, ModuloModel, loss_vector
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.solvers.canonical import compile_program
+from workbench.solvers.data import Data
 from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.program import Program
 
@@ -36,40 +37,39 @@ def describe_blocks(blocks) -> list[tuple]:
     return [(re.sub("^aux.*", "aux", block.name), block.start, block.shape) for block in blocks]
 
 
-def assert_equal_arrays(one: np.ndarray, two: np.ndarray, field: str) -> None:
+def assert_equal_arrays(direct: np.ndarray, compiled: np.ndarray, field: str) -> None:
     """Check that two arrays have equal entries and the same kind of dtype."""
-    assert one.dtype.kind == two.dtype.kind, field
-    assert np.array_equal(one, two), field
+    assert direct.dtype.kind == compiled.dtype.kind, field
+    assert np.array_equal(direct, compiled), field
 
 
-def assert_equal_programs(one: Program, two: Program) -> None:
-    """Check that all arrays are equal bit by bit, at zero and at two random parameters.
+def assert_equal_data(direct: Data, compiled: Data) -> None:
+    """Check that the numbers of two programs are equal bit by bit."""
+    assert direct.offset == compiled.offset
+    assert direct.A.shape == compiled.A.shape
+    for field in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
+        assert_equal_arrays(getattr(direct, field), getattr(compiled, field), field)
+    for field in ("data", "indices", "indptr"):
+        assert_equal_arrays(getattr(direct.A, field), getattr(compiled.A, field), field)
 
-    Blocks, parameters, scale and sense must be equal as well.
+
+def assert_equal_programs(direct: Program, compiled: Program) -> None:
+    """Check that a program built directly equals the one that CVXPY compiles.
+
+    The numbers are compared at zero and at two random values of the parameters.
     """
-    assert list(one.parameters.items()) == list(two.parameters.items())
-    assert (one.scale, one.sense, describe_blocks(one.variables)) == (
-        two.scale,
-        two.sense,
-        describe_blocks(two.variables),
-    )
-    assert describe_blocks(one.rows) == describe_blocks(two.rows)
-    assert one.moves.keys() == two.moves.keys()
-    assert all(
-        np.array_equal(one.moves[section].positions, two.moves[section].positions)
-        for section in one.moves
-    )
-    size = sum(int(np.prod(shape, dtype=int)) for shape in one.parameters.values())
-    parameter_values = np.random.default_rng(size).uniform(1, 9, (2, size))
-    data_of_one = [one.template, *map(one.data_at, parameter_values)]
-    data_of_two = [two.template, *map(two.data_at, parameter_values)]
-    for a, b in zip(data_of_one, data_of_two, strict=True):
-        assert a.offset == b.offset
-        assert a.A.shape == b.A.shape
-        for field in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
-            assert_equal_arrays(getattr(a, field), getattr(b, field), field)
-        for field in ("data", "indices", "indptr"):
-            assert_equal_arrays(getattr(a.A, field), getattr(b.A, field), field)
+    assert list(direct.parameters.items()) == list(compiled.parameters.items())
+    assert direct.scale == compiled.scale
+    assert direct.sense == compiled.sense
+    assert describe_blocks(direct.variables) == describe_blocks(compiled.variables)
+    assert describe_blocks(direct.rows) == describe_blocks(compiled.rows)
+    assert direct.moves.keys() == compiled.moves.keys()
+    for section, move in direct.moves.items():
+        assert np.array_equal(move.positions, compiled.moves[section].positions)
+    assert_equal_data(direct.template, compiled.template)
+    size = sum(int(np.prod(shape, dtype=int)) for shape in direct.parameters.values())
+    for values in np.random.default_rng(size).uniform(low=1, high=9, size=(2, size)):
+        assert_equal_data(direct.data_at(values), compiled.data_at(values))
 
 
 def list_constraints(sizes: tuple[int, ...]):
@@ -124,16 +124,29 @@ def test_noise_programs_equal_their_cvxpy_statements(requires: str, minimise: st
         )
 
 
-def test_programs_of_a_given_pattern_equal_their_cvxpy_statements():
+def make_model_of_pattern() -> ModuloModel:
+    """Return the model of noise modulo 6 in which random pairs may be broken.
+
+    It has only the masses as variables.
+    """
     broken = np.random.default_rng(5).integers(0, 2, (4, 6)).astype(bool)
     broken[1] = False
     shifts = ((1,), (2,), (3,), (5,))
-    model = ModuloModel(
+    return ModuloModel(
         (6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken_pairs=broken
     )
+
+
+def test_programs_of_a_given_pattern_equal_their_cvxpy_statements():
+    model = make_model_of_pattern()
     assert_equal_programs(
         model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE)
     )
+
+
+def test_an_exact_program_equals_the_program_of_floats_at_dyadic_parameters():
+    """e^ε = 3 and δ = 1/4 are exact as floats, so no number is rounded."""
+    model = make_model_of_pattern()
     exact = RationalLP.from_program(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
     from_floats = RationalLP.from_data(data)
@@ -211,7 +224,8 @@ def test_a_channel_that_states_some_comparisons_equals_its_cvxpy_statement(group
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_named_constraints_equal_their_cvxpy_statements(name: str):
-    labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
+    labels = np.array([0.0, 1.0, 1.5, 4.0])
+    outputs = np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
     loss = np.abs(labels[:, None] - outputs)
     model = ChannelModel(
         labels, outputs, prior=None, loss=loss, pairs=consecutive_pairs(4), constraints=(name,)
@@ -221,7 +235,7 @@ def test_named_constraints_equal_their_cvxpy_statements(name: str):
 
 def test_a_channel_with_binary_variables_equals_its_cvxpy_statement():
     labels = np.arange(4.0)
-    loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
+    loss = np.abs(labels[:, None] - labels)
     model = ChannelModel(
         labels,
         labels,
@@ -229,7 +243,7 @@ def test_a_channel_with_binary_variables_equals_its_cvxpy_statement():
         loss=loss,
         pairs=consecutive_pairs(4),
         has_delta=True,
-        requires=requires,
+        requires=RATIO_BOUNDS[1],
     )
     assert_equal_programs(model.program, compile_program(model.problem(cp), "stated"))
 

@@ -30,6 +30,7 @@ def line_problem(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) ->
     ratio: e^ε. prior: None for the worst label.
     """
     labels = np.arange(k)
+    # The pairs (first, second) are compared: M[first] <= e^ε M[second].
     first = np.append(labels[:-1], labels[1:])
     second = np.append(labels[1:], labels[:-1])
     return BlockProblem(
@@ -146,15 +147,18 @@ def test_without_a_prior_the_largest_loss_is_minimised() -> None:
     point = solve_blocks(line_problem(9))
     assert point.weights is not None
     assert point.weights.sum() == pytest.approx(1)
-    assert (point.masses * line_problem(9).losses).sum(axis=1).max() == pytest.approx(
-        point.objective, rel=1e-8
-    )
+    losses_by_label = (point.masses * line_problem(9).losses).sum(axis=1)
+    assert losses_by_label.max() == pytest.approx(point.objective, rel=1e-8)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 def test_user_defined_rows_hold_and_raise_the_bound(delta: float) -> None:
     """The rows are M[0,0] >= 0.5, and an equation: the mean of M[y,3] over y is 0.15."""
-    entries = np.array([-1, *[0.2] * 5]), ([0] + [1] * 5, [0, *range(3, 25, 5)])
+    # The masses are numbered row by row, with 5 outputs: M[0,0] is 0, and M[y,3] is 5 y + 3.
+    coefficients = [-1, *[0.2] * 5]
+    row_numbers = [0, *[1] * 5]
+    mass_numbers = [0, *range(3, 25, 5)]
+    entries = (np.array(coefficients), (row_numbers, mass_numbers))
     blocks = replace(
         line_problem(5, np.full(5, 0.2)),
         delta=delta,
