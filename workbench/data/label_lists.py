@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.intervals import split_ends
 from workbench.data.plain import read_floats
 from workbench.data.points import read_steps
 from workbench.data.tables import read_table
@@ -125,6 +126,7 @@ def read_label_values(values: Any) -> Vector:
 
 def _read_range(text: str) -> Vector:
     """Read LOW..HIGH or LOW..HIGH:STEP. Raises InvalidRequest."""
+    split_ends(text, "labels")
     ends = read_steps(text)
     if ends is not None:
         (low, high, step), scale = to_common_denominator(ends)

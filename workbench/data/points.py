@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from workbench.data.intervals import split_ends
 from workbench.data.labels import LabelledTuple
 from workbench.data.places import read_places
 from workbench.data.plain import read_list
@@ -147,6 +148,8 @@ def _split_point_text(value: str | Path, name: str) -> Iterable[Any]:
         if any(len(row) != 1 for row in rows):
             must(name, "a CSV file of one column", Path(value).name)
         return [row[0] for row in rows]
+    if ".." in text:
+        split_ends(text, name)
     if ".." in text or "," not in text:
         forms = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
         must(name, forms, repr(text))

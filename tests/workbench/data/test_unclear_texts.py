@@ -74,9 +74,10 @@ def test_a_range_has_two_dots_between_two_numbers(reader: str, text: str) -> Non
         RANGES[reader](text)
 
 
-def test_the_error_about_three_dots_says_what_to_write() -> None:
+@pytest.mark.parametrize("reader", sorted({*RANGES} - {"clamp of a file"}))
+def test_the_error_about_three_dots_says_what_to_write(reader: str) -> None:
     with pytest.raises(InvalidRequest, match=r"two dots .*0\.\.5 or 0\.\.0\.5\. Got '0\.\.\.5'"):
-        read_range("0...5")
+        RANGES[reader]("0...5")
 
 
 def test_a_range_may_begin_or_end_with_a_point_beside_a_blank() -> None:
