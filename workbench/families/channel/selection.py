@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from operator import mul
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,6 +173,19 @@ def _invert_exponential(rate: float) -> float:
     return math.exp(-rate)
 
 
+class _PrivateSelection(NamedTuple):
+    """The mechanism with the largest private rate for a question and a claim."""
+
+    question: Any
+    claim: Claim
+    rate: float
+    mechanism: Channel
+
+    def is_for(self, query: BudgetedQuery) -> bool:
+        """Return whether a query has this question and this claim."""
+        return query.question is self.question and bool(query.claim == self.claim)
+
+
 def make_selection(
     measure_distances: Callable[[BudgetedQuery], NDArray[Any]],
     compute_logs: Callable[[Vector, float], Vector],
@@ -193,8 +206,9 @@ def make_selection(
         was proven private.
     """
 
-    def evaluate(query: BudgetedQuery) -> Reference:
-        """Return the mechanism of the largest private rate for the query."""
+    def find_private_mechanism(query: BudgetedQuery) -> _PrivateSelection:
+        """Find the largest private rate and its mechanism. They do not depend on the loss."""
+        question = query.question
         distances = measure_distances(query)
         _, delta = read_epsilon_delta(query)
         pairs, epsilon = list_budgets(query)
@@ -213,11 +227,11 @@ def make_selection(
             if not delta:
                 return bool((privacy_losses.max(axis=1) <= epsilons).all())
             # With δ, all pairs have the same ε.
-            epsilon, *_ = epsilons
+            shared_epsilon, *_ = epsilons
             # The masses whose ratio exceeds e^ε, or the parts of them above e^ε times the other.
-            excess = np.exp(np.where(privacy_losses > epsilon, logs[first], -np.inf))
+            excess = np.exp(np.where(privacy_losses > shared_epsilon, logs[first], -np.inf))
             if not bounds_mass:
-                excess *= -np.expm1(np.minimum(epsilon - privacy_losses, 0.0))
+                excess *= -np.expm1(np.minimum(shared_epsilon - privacy_losses, 0.0))
             return bool(excess.sum(axis=1).max() <= float(delta))
 
         nearest_distance = float(distances[distances > 0].min())
@@ -232,14 +246,22 @@ def make_selection(
             mechanism = Channel.from_pairs(rows, pairs, directed=True)
             claim = Claim.for_mechanism(query.claim.notion, mechanism, budget)
             if satisfies_claim(mechanism, claim):
-                loss = compute_enclosed_loss(query, (row.array for row in mechanism.rows))
-                return Reference(
-                    loss,
-                    is_certified=True,
-                    mechanism=mechanism,
-                    symbol="r",
-                    value=convert_rate(rate),
-                )
+                return _PrivateSelection(question, query.claim, rate, mechanism)
         raise NotApplicable("no parameter of it was proven private at this budget")
+
+    # The last fit, if any: the next query often has another loss only.
+    last_fits: list[_PrivateSelection] = []
+
+    def evaluate(query: BudgetedQuery) -> Reference:
+        if not (last_fits and last_fits[0].is_for(query)):
+            last_fits[:] = [find_private_mechanism(query)]
+        (fit,) = last_fits
+        return Reference(
+            compute_enclosed_loss(query, (row.array for row in fit.mechanism.rows)),
+            is_certified=True,
+            mechanism=fit.mechanism,
+            symbol="r",
+            value=convert_rate(fit.rate),
+        )
 
     return evaluate
