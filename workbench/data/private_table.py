@@ -288,9 +288,12 @@ def read_private_table(data: Any, *, header: bool | None = None) -> PrivateTable
         names, columns = _list_columns(data)
     except WorkbenchError:
         raise
-    except Exception:
+    except Exception as error:
         # The text of this error may show a cell.
-        must("data", _TABLE_FORMS, title)
+        raise PrivateCellError(
+            f"data must be {_TABLE_FORMS}. Got {title}, which cannot be read.",
+            f"{type(error).__name__}: {error}",
+        ) from None
     heights = {len(column) for column in columns}
     if len(heights) != 1:
         must("data", "a table with at least one column, and columns of equal length", title)
