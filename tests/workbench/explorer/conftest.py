@@ -16,20 +16,18 @@ from workbench.explorer.server import Server
 _TASK_SECONDS = 300.0
 
 
-# The limits of `tasks` that decide what a page contains.
+# The limits of `tasks` that decide which parts a page has.
 _PAGE_LIMITS = (
     "_CURVE_PASS_SECONDS",
     "_MAX_CURVE_PASS_SECONDS",
     "_DESIGN_PAGE_SECONDS",
     "_EXPORT_SECONDS",
-    "_SLOW_DESIGN_SECONDS",
-    "_QUICK_PROOF_SECONDS",
 )
 
 
 @pytest.fixture(autouse=True)
 def give_tasks_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pages of this process have the same parts and proofs on a busy machine as well."""
+    """Let pages of this process have the same parts on a busy machine as well."""
     monkeypatch.setattr("workbench.explorer.formula_map._TIME_LIMIT_SECONDS", _TASK_SECONDS)
     for name in _PAGE_LIMITS:
         monkeypatch.setattr(f"workbench.explorer.tasks.{name}", _TASK_SECONDS)
