@@ -125,7 +125,7 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ),
         (
             "design channel --answers none.csv --max-shift 1 --epsilon 1",
-            "inputs must be an existing file.",
+            "answers must be an existing file.",
         ),
         (
             "design labels --labels red,green --epsilon 1",

@@ -12,7 +12,9 @@ Where to change: a new option needs an `Option` here, a field of `ChannelAim` (o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,8 @@ _FINITE_QUESTION_OPTIONS = ("outputs", "max_shift", "neighbours", "directed", "p
 _PROJECTION_OPTIONS = ("x", "y", "centre")
 # Units of length that an ε such as "0.7/km" may name.
 _METRES_PER_UNIT = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
+# The beginning of an error about the inputs of a question.
+_INPUTS_SUBJECT = re.compile(r"^(every one of the )?inputs must ")
 
 
 def _read_constraints(value: Any, name: str) -> tuple[Any, ...]:
@@ -126,6 +130,16 @@ def _refuse_options(values: Values, names: Iterable[str], condition: str) -> Non
             raise InvalidRequest(
                 f"{name} must be left out {condition}. Got {to_json_value(values[name])}."
             )
+
+
+@contextlib.contextmanager
+def _naming_inputs(option: str) -> Iterator[None]:
+    """Name the option in errors about the inputs of a question, which the option defines."""
+    try:
+        yield
+    except InvalidRequest as error:
+        message = _INPUTS_SUBJECT.sub(rf"\1{option} must ", str(error))
+        raise type(error)(message) from None
 
 
 def _check_range_options(values: Values) -> None:
@@ -423,13 +437,15 @@ class _ChannelFamily(Family):
         finite_values = {name: values[name] for name in _FINITE_QUESTION_OPTIONS}
         finite_values["directed"] = bool(values["directed"])
         if values["places"] is None:
-            return self.question_class(values["answers"], **finite_values)
+            with _naming_inputs("answers"):
+                return self.question_class(values["answers"], **finite_values)
         if finite_values["prior"] == "uniform":
             # "uniform" is the default, so weights in the file of places are used if it has some.
             finite_values["prior"] = None
         if any(values[name] is not None for name in _PROJECTION_OPTIONS):
             return self._project_places(values, finite_values)
-        return self.question_class(values["places"], **finite_values)
+        with _naming_inputs("places"):
+            return self.question_class(values["places"], **finite_values)
 
     def _project_places(self, values: Values, finite_values: Record) -> FiniteQuery:
         """Make the question of places in degrees. Raises InvalidRequest.
@@ -452,7 +468,8 @@ class _ChannelFamily(Family):
             projection = Projection.parse(values["centre"])
         if finite_values["prior"] is None:
             finite_values["prior"] = weights
-        return self.question_class(points, **finite_values, projection=projection)
+        with _naming_inputs("places"):
+            return self.question_class(points, **finite_values, projection=projection)
 
     def question_to_options(self, question: Any) -> Record:
         """Return the options that define a question: see `Family.question_to_options`.
