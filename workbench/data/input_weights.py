@@ -109,12 +109,14 @@ def align_input_weights(
     return ordered_weights
 
 
-def count_column(path: Any, column: str) -> dict[Fraction, int]:
+def count_column(path: Any, column: str, *, header: bool | None = None) -> dict[Fraction, int]:
     """Count how often every number occurs in a column of a CSV file.
 
     Args:
         path: Path of the file.
         column: Name or number of the column.
+        header: Whether the first row has the names of the columns, which an error may then show.
+            None: decided from the file.
 
     Raises:
         InvalidRequest: The file or the column cannot be read.
@@ -124,7 +126,7 @@ def count_column(path: Any, column: str) -> dict[Fraction, int]:
         check_may_read(path, "prior")
     if not isinstance(path, (str, Path)) or not Path(path).is_file():
         must("prior", "a CSV file that has the column", repr(path))
-    return Counter(map(Fraction, CsvColumn.read(path, column).exact_numbers()))
+    return Counter(map(Fraction, CsvColumn.read(path, column, header=header).exact_numbers()))
 
 
 def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> list[int]:

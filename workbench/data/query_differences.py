@@ -65,7 +65,9 @@ def list_query_differences(path: Any, query: Any) -> list[int]:
         must("data", "a CSV file with the values that a person may have", f"{path}, {kind}")
     column, step_text = match.groups()
     step = ONE if step_text is None else read_positive(step_text, "query's step")
-    values = sorted(count_column(path, column))
+    # The table is public. A column that is given by its name has a header.
+    header = None if column.isdecimal() else True
+    values = sorted(count_column(path, column, header=header))
     if not 2 <= len(values) <= _MAX_VALUES:
         must("data", f"2 to {_MAX_VALUES} different values in the column {column}", len(values))
     if step_text is None and any(value.denominator != 1 for value in values):
