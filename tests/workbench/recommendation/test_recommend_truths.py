@@ -58,7 +58,7 @@ def test_a_bound_on_the_loss_is_not_reported_as_a_bound_on_epsilon(error: Except
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
     request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
     with pytest.raises(type(error)) as raised:
-        _search_least_value(design_at, request, least=Fraction(0), name="epsilon")
+        _search_least_value(design_at, request, lower_end=Fraction(0), name="epsilon")
     assert raised.value.bound is None
 
 
@@ -76,7 +76,7 @@ def test_a_stopped_search_for_the_smallest_epsilon_keeps_its_best_design():
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(design.objective) * 2)
     request = Request(question=question, claim=Claim("dp", Fraction(2)), aim=aim, how=How())
     with pytest.raises(NotProven) as raised:
-        _search_least_value(design_at, request, least=Fraction(0), name="epsilon")
+        _search_least_value(design_at, request, lower_end=Fraction(0), name="epsilon")
     assert raised.value.design.objective == 2
     assert raised.value.bound == 0
 
