@@ -29,7 +29,7 @@ DELTAS = "0.02:0.3:15"  # 15 values from 0.02 to 0.3.
 
 def run_frontier_benchmark() -> pd.DataFrame:
     """Return one row for each largest distance of neighbours."""
-    rows = []
+    results = []
     for max_shift in (1, 3):
         question = wb.ModuloNoise(n=20, max_shift=max_shift)
         # Without curves of the least δ at a given error.
@@ -45,25 +45,25 @@ def run_frontier_benchmark() -> pd.DataFrame:
             has_delta=True,
         )
         solve_bare = partial(_solve_often, model, row_count)
-        times, _ = time_turns({"rows": run_frontier, "bare": solve_bare}, TURNS)
-        seconds = min(times["rows"])
-        rows.append(
+        times, _ = time_turns({"frontier": run_frontier, "bare": solve_bare}, TURNS)
+        seconds = min(times["frontier"])
+        results.append(
             {
                 "max_shift": max_shift,
                 "rows": row_count,
                 "seconds": seconds,
                 "rows_a_second": row_count / seconds,
                 "bare_ms": 1e3 * min(times["bare"]) / row_count,
-                "ratio": median_ratios(times, "bare")["rows"],
+                "ratio": median_ratios(times, "bare")["frontier"],
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(results)
 
 
 def _solve_often(model: ModuloModel, count: int) -> None:
     """Solve the program of a model at ε = 1, δ = 0.1, each time in a new session."""
     solver = get_backend("highs")
-    values = model.values([1.0], 0.1, None)
+    values = model.values(epsilons=[1.0], delta=0.1)
     for _ in range(count):
         with solver.open(model.program) as session:
             session.solve(values)

@@ -37,8 +37,8 @@ def read_csv(folder: Path, text: str, **options: Any) -> PrivateTable:
 
 def count_matches(table: Any, condition: str) -> int:
     """Count the rows that satisfy a condition."""
-    (read,) = read_conditions(condition)
-    return sum(read.list_matches(read_private_table(table)))
+    (parsed_condition,) = read_conditions(condition)
+    return sum(parsed_condition.list_matches(read_private_table(table)))
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,10 @@ def test_a_float_is_the_decimal_that_it_shows(table: Any) -> None:
     ],
 )
 def test_columns_of_pandas_are_numbers(cells: Any, numbers: list[int | None]) -> None:
-    table = pd.DataFrame({"age": cells}) if not isinstance(cells, np.ma.MaskedArray) else {}
-    table = {"age": cells} if not len(table) else table
+    table: Any = {"age": cells}
+    # A DataFrame drops the mask of an array, so a masked array stays in a dict.
+    if not isinstance(cells, np.ma.MaskedArray):
+        table = pd.DataFrame(table)
     column = read_private_table(table).select_column("age", "column")
     assert column.list_numbers() == numbers
 
@@ -391,15 +393,8 @@ def test_a_data_frame_is_read_by_position_and_not_by_its_index() -> None:
         table.select_column("age", "column")
 
 
-@pytest.mark.parametrize("data", [None, 5, "", {"a": [1], "b": [1, 2]}, {}, np.ones((2, 2)), b"a"])
-def test_an_object_that_is_no_table_is_refused(data: object) -> None:
-    with pytest.raises(InvalidRequest):
-        read_private_table(data)
-
-
 def test_a_table_of_pyarrow_is_read_like_a_mapping() -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    arrow = pyarrow.table({"age": [1, None], "region": ["north", "south"]})
+    arrow = pa.table({"age": [1, None], "region": ["north", "south"]})
     for data in (arrow, arrow.to_batches()[0]):
         table = read_private_table(data)
         assert table.select_column("age", "column").list_numbers() == [Fraction(1), None]

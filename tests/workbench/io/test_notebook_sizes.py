@@ -50,18 +50,19 @@ def make_page(name: str) -> str:
     return page
 
 
-def test_questions_and_verdicts_are_shown_in_one_line() -> None:
-    questions = [
+def test_questions_and_the_comparison_with_a_formula_are_shown_in_one_line() -> None:
+    one_line_objects = [
         wb.FiniteQuery("0..100", max_shift=1),
         wb.ModuloNoise(n=8, max_shift=3),
         wb.Labels([0, 1, 2]),
         wb.Quantization(levels=4),
         wb.IntegerNoise(2, clamp=(0, 100)),
         wb.RealNoise("0.5"),
+        # An `OracleVerdict`, the comparison of a design with a formula.
         wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1).oracle,
     ]
-    for question in questions:
-        page = question._repr_html_()
+    for shown_object in one_line_objects:
+        page = shown_object._repr_html_()
         assert page.startswith("<div style='max-width:820px'><strong>")
         assert "Fraction" not in page
         assert len(page) < 400
@@ -74,7 +75,7 @@ def test_the_line_of_a_question_names_its_clamp() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_output_is_small_and_has_a_picture(name: str) -> None:
     page = make_page(name)
-    assert len(page) <= _MAX_BYTES
+    assert len(page.encode()) <= _MAX_BYTES
     assert "<svg" in page or "<img" in page
 
 

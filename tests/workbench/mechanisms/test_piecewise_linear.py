@@ -1,8 +1,8 @@
 """Test `QuantizedPiecewiseLinear`: the density of its noise, its ε, and its integers.
 
 The density is linear between multiples k of the step, and proportional to a weight at each k. The
-weights are `core` from k = first on. Outside, a weight is `left` or `right` times the one `period`
-steps nearer to the core.
+weights w(k) are `core` from k = first on. Outside, w(k) = left w(k + period) below the core, and
+w(k) = right w(k - period) above it.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def test_m_and_u_follow_their_joint_law(x: float) -> None:
     cells = 8
     shared = SharedStream(KEY, NONCE)
     m = LOPSIDED.encode(np.full(n, x), shared, InsecureLocalStream(11))
+    # `decode` returns (M + U) δ.
     u = (LOPSIDED.decode(m, SharedStream(KEY, NONCE)) / LOPSIDED.step) - m
     edges = np.linspace(-0.5, 0.5, cells + 1)
     integers = np.arange(m.min() - 2, m.max() + 3)
@@ -121,13 +122,13 @@ def test_m_and_u_follow_their_joint_law(x: float) -> None:
     is_used = expected_counts > 20
     observed = counts[is_used]
     expected = expected_counts[is_used]
+    # An integer has `cells` cells, so this shifts them by one integer.
+    shifted = np.roll(expected, cells)
     # One more cell has all other draws.
     observed = np.append(observed, n - observed.sum())
-    others = n - expected.sum()
-    shifted = np.roll(expected, cells)
-    expected = np.append(expected, others)
+    expected = np.append(expected, n - expected.sum())
+    shifted = np.append(shifted, n - shifted.sum())
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
-    shifted = np.append(shifted, others)
     assert stats.chisquare(observed, shifted, sum_check=False).pvalue < 1e-9
 
 
@@ -195,5 +196,5 @@ def test_parameters_outside_their_range_are_refused(
 def test_dithered_round_keeps_the_dither_beyond_2_to_the_53(whole: float) -> None:
     """It rounds whole + 0.3 - u, although a double of this size has no fraction."""
     u = np.linspace(-0.49, 0.49, 99)
-    m = dithered_round(np.full(99, whole), np.zeros(99), np.full(99, 0.3), u)
+    m = dithered_round(quotient=np.full(99, whole), noise=np.zeros(99), w=np.full(99, 0.3), u=u)
     assert (m - int(whole)).tolist() == np.rint(0.3 - u).astype(int).tolist()

@@ -15,7 +15,9 @@ import pytest
 
 # A program that computes the artifacts "above" of optm and "quantizer" of frontier, with few
 # points. It prints its kernels of linear algebra, and values of e^x that depend on libm and SIMD.
-# With more than 4 outputs, the search starts from symmetric outputs and from the previous number.
+# "above" has 4 and 5 outputs: a search for more than 4 outputs has no random starts, and also starts
+# from the best outputs of the previous number. The best 4 outputs at ε = 2 are asymmetric, so the
+# mirror image has the same loss, and rounding must not decide which of the two is found.
 _PROGRAM = """
 import sys, numpy
 from threadpoolctl import threadpool_info
@@ -23,10 +25,13 @@ import scipy.linalg
 from workbench.papers.artifact import read_declaration
 from workbench.papers.optm import tables
 from workbench.papers.reproduce import reproduce
+# Shorten the artifact "above" of optm.
 tables.MAX_OUTPUTS = 5
 read_declaration("optm")["above"]["rows"][0]["grid"]["epsilon"] = ["1"]
-few = dict(levels="2,4", epsilon="2", method="exact", starts=1)  # the best at 2 are asymmetric
+# Shorten the artifact "quantizer" of frontier.
+few = dict(levels="2,4", epsilon="2", method="exact", starts=1)
 read_declaration("frontier")["frontiers"]["quantizer"] = {"arguments": few}
+# Print the two lines that describe the machine.
 print(*sorted({d.get("architecture") for d in threadpool_info() if d["internal_api"] == "openblas"}))
 print(numpy.exp(numpy.linspace(0.1, 3, 2001)).tobytes().hex())
 reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)

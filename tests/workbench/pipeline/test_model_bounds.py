@@ -25,17 +25,20 @@ def is_at_least_exp(value: float, exponent: Fraction) -> bool:
 
 
 @pytest.mark.parametrize("rho", ["0.01", "0.5", "5"])
-@pytest.mark.parametrize("log_order", [-3.9, -1.234, 0.77, 2.5])
-def test_the_limit_of_a_renyi_order_is_rounded_up(rho: str, log_order: float) -> None:
+@pytest.mark.parametrize("log_excess", [-3.9, -1.234, 0.77, 2.5])
+def test_the_limit_of_a_renyi_order_is_rounded_up(rho: str, log_excess: float) -> None:
+    """The parameter `log_excess` is ln(α - 1) of the order α."""
     budget = {"rho": Fraction(rho)}
     search_range = get_notion("zcdp").requirement_range(budget)
     assert search_range is not None
     low, high, make_requirement = search_range
-    requirement = make_requirement(min(max(log_order, low), high))
+    requirement = make_requirement(min(max(log_excess, low), high))
     assert isinstance(requirement, PowerCone)
     bound = to_model_bound(requirement)
+    # The level of a power cone is the order; that of a hockey stick is e^ε.
     order = Fraction(bound.level)
     assert order <= requirement.alpha
+    # D_α(P, Q) <= exponent / (α - 1) also holds for the rounded order, which is not larger.
     exponent = requirement.exponent * (order - 1) / (requirement.alpha - 1)
     assert is_at_least_exp(bound.limit, exponent)
     assert bound.limit <= math.exp(exponent) * (1 + 1e-12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -41,25 +40,29 @@ def test_every_bucket_has_its_own_prior_and_the_complete_budget() -> None:
         rows = np.flatnonzero(np.array(buckets) == bucket)
         assert release.labels[rows].tolist() == part.labels.tolist()
     priors = {bucket: part.label_set.prior for bucket, part in release.releases.items()}
+    # The true shares are 1. Randomness makes the private priors differ from them.
     assert priors["a"][:2].sum() > 0.6
     assert priors["b"][2:].sum() > 0.6
 
 
 def test_a_label_changes_the_releases_of_its_bucket_alone() -> None:
     """This is why the budgets of the buckets do not add up."""
-    labels, buckets = make_columns()
+    labels, _ = make_columns()
     randomizer = LabelRandomizer(VALUES, 2, find_best_bins)
-    changed_labels = [*labels]
-    changed_labels[0] = 3.0
-    first = randomizer.run_in_buckets(labels[40:], buckets[40:], Source(1))
-    # Bucket b is randomized first, with the same random numbers.
-    both = randomizer.run_in_buckets(
-        labels[40:] + changed_labels[:40], buckets[40:] + buckets[:40], Source(1)
+    labels_a = labels[: COUNTS["a"]]
+    labels_b = labels[COUNTS["a"] :]
+    changed_labels_a = [3.0, *labels_a[1:]]
+    buckets_a = ["a"] * COUNTS["a"]
+    buckets_b = ["b"] * COUNTS["b"]
+    # The rows of bucket b come first, so they are randomized with the same random numbers each time.
+    only_b = randomizer.run_in_buckets(labels_b, buckets_b, Source(1))
+    unchanged = randomizer.run_in_buckets(labels_b + labels_a, buckets_b + buckets_a, Source(1))
+    changed = randomizer.run_in_buckets(
+        labels_b + changed_labels_a, buckets_b + buckets_a, Source(1)
     )
-    unchanged = randomizer.run_in_buckets(
-        labels[40:] + labels[:40], buckets[40:] + buckets[:40], Source(1)
-    )
-    assert both.labels[:60].tolist() == unchanged.labels[:60].tolist() == first.labels.tolist()
+    expected = only_b.labels.tolist()
+    assert unchanged.labels[: COUNTS["b"]].tolist() == expected
+    assert changed.labels[: COUNTS["b"]].tolist() == expected
 
 
 def test_errors_of_all_records_are_means_over_buckets() -> None:
@@ -106,8 +109,14 @@ def write_table(folder: Path) -> Path:
 
 def run_command(folder: Path, *options: str) -> dict[str, Any]:
     """Run `privatise labels` on the table and return the report beside the output."""
+    return run_command_on_table(write_table(folder), *options)
+
+
+def run_command_on_table(table: Path, *options: str) -> dict[str, Any]:
+    """Run `privatise labels` on a table and return the report beside the output."""
+    folder = table.parent
     target = folder / "out.csv"
-    base = f"privatise labels {write_table(folder)} --column label --labels 0..3 --epsilon 2"
+    base = f"privatise labels {table} --column label --labels 0..3 --epsilon 2"
     arguments = [*base.split(), "--out", str(target), "--insecure-seed", "1", "--overwrite"]
     with pytest.raises(SystemExit, match="0"):
         main([*arguments, *options])
@@ -128,27 +137,18 @@ def test_the_command_reports_every_bucket(tmp_path: Path) -> None:
     assert len(lines) == 101
 
 
-def test_buckets_that_differ_in_spaces_around_the_name_are_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_buckets_that_differ_in_spaces_around_the_name_are_one(tmp_path: Path) -> None:
     """Such spaces cannot be seen in a report."""
-    write_plain_table = write_table
-
-    def write_table_with_spaces(folder: Path) -> Path:
-        """Write the table with spaces behind some names of buckets, and return its path."""
-        path = write_plain_table(folder)
-        lines = path.read_text("utf-8").split("\n")
-        # Every second row has a space behind the name of its bucket.
-        lines[2::2] = [f"{line} " if line else "" for line in lines[2::2]]
-        path.write_text("\n".join(lines), encoding="utf-8")
-        return path
-
-    monkeypatch.setattr(sys.modules[__name__], "write_table", write_table_with_spaces)
-    buckets = run_command(tmp_path, "--bucket", "region")["buckets"]
+    table = write_table(tmp_path)
+    header, *rows = table.read_text("utf-8").splitlines()
+    # Every second row has a space behind the name of its bucket.
+    rows[1::2] = [f"{row} " for row in rows[1::2]]
+    table.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    buckets = run_command_on_table(table, "--bucket", "region")["buckets"]
     assert {name: entries["rows"] for name, entries in buckets.items()} == COUNTS
 
 
-def test_the_command_without_buckets_has_its_old_entries(tmp_path: Path) -> None:
+def test_the_command_without_buckets_reports_no_buckets(tmp_path: Path) -> None:
     report = run_command(tmp_path)
     assert {"epsilon1", "epsilon2", "d", "outputs", "bins"} <= report.keys()
     assert "buckets" not in report
