@@ -61,7 +61,8 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: name of the model.
         scale: factor by which continuous columns, rows, bounds and objective are multiplied for
-            the solver. A power of two keeps the scaled data exact.
+            the solver. It is stored in the Program, whose template is not scaled. A power of two
+            keeps the scaled data exact.
 
     Raises:
         InvalidProgram: the problem is not DPP or not linear, or two variables or parameters share a
@@ -84,6 +85,7 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
         if moving.size:
             positions = moving
             if section == "row_lower":
+                # This section has the equations only: its entry k belongs to the k-th equation.
                 positions = np.flatnonzero(is_equation)[moving]
             moves[section] = Move(positions, constant[moving], linear[moving])
     row_upper = sections["row_upper"].constant
@@ -95,6 +97,8 @@ def compile_program(problem: cp.Problem, name: str = "program", *, scale: float 
     lower[boolean_columns] = np.maximum(lower[boolean_columns], 0.0)
     upper[boolean_columns] = np.minimum(upper[boolean_columns], 1.0)
     entry_counts = np.bincount(entry_columns, minlength=column_count)
+    # The rows of the tensor are sorted, so the entries of A are ordered by column, then by row, as
+    # the format CSC requires.
     indptr = np.concatenate([[0], np.cumsum(entry_counts)]).astype(np.int32)
     entries = (sections["A"].constant, entry_rows.astype(np.int32), indptr)
     template = Data(
@@ -206,7 +210,9 @@ def _read_sections(
     right_sides = sp.csr_array(
         sp.csr_array(b_selection, shape=(row_count, tensor_rows.size)) @ coefficients
     )
-    entry_columns = entry_rows = tensor_rows
+    # Without constraints, A has no entries, and divmod by the number of rows is impossible.
+    entry_columns = np.empty(0, dtype=int)
+    entry_rows = np.empty(0, dtype=int)
     if row_count:
         entry_columns, entry_rows = np.divmod(tensor_rows[is_in_A], row_count)
 

@@ -1,4 +1,6 @@
-"""Compute the smallest error rate under (ε, δ)-PDP for any shifts with one ε, without a solver.
+"""Compute the smallest error rate under (ε, δ)-PDP without a solver.
+
+The shifts are any set of shifts that all have the same ε.
 
 `search_levels` proves that a known noise is optimal, or replaces it by a better one. It searches
 all level functions (defined below).
@@ -8,7 +10,7 @@ difference of neighbouring answers), and a = e^-ε. A constraint (η, μ) says f
 is broken if this does not hold. PDP allows the elements η of broken constraints at most mass δ for
 each μ. The hop law is the optimum at δ = 0 (`hops`), with the hop weights w(η) = a^(smallest number
 of shifts from 0 to η) and the total weight T₀. A level ℓ(η) = ∞ means a^ℓ(η) = 0. (13) is the
-mixed-integer program of Kadam et al. 2024.
+mixed-integer program of Kadam et al. 2024 for the smallest loss at a given δ.
 
 Level theorem. Give every element a level ℓ(η) in {0, 1, 2, ..., ∞} with ℓ(0) = 0, and let
     T = Σ a^{ℓ(η)},    S = max over μ of Σ { a^{ℓ(η)} : ℓ(η + μ) > ℓ(η) + 1 }.
@@ -19,8 +21,10 @@ Proof. (<=) Let f be feasible and ℓ(η) the least number of unbroken constrain
 so S f(0) <= δ. (>=) A level function ℓ keeps a constraint (η, μ) if ℓ(η + μ) <= ℓ(η) + 1.
 Raise any ℓ to the shortest-path lengths over the constraints that it keeps: T and S can only fall,
 and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weights. The mechanism proportional to
-max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass a^ℓ. As θ runs from 0 to 1,
-its total runs from T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
+max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass a^ℓ before normalisation.
+Let N(θ) be the sum of max(a^ℓ, θw). It grows continuously from T at θ = 0 to T₀ at θ = 1. The
+normalised mechanism has f(0) = 1/N(θ), and for each μ a broken mass of at most S/N(θ). Choose θ
+with 1/N(θ) = min(1/T, δ/S), which exists if this minimum is at least 1/T₀. ∎
 
 `workbench.models.modulo.levels` searches all ℓ without a solver. Designs found by linear or
 mixed-integer programs are thus judged independently. For designs that this search found itself it
@@ -85,8 +89,8 @@ def search_levels(
     loss = loss_vector("error-rate", question.sizes)
     noise = NoiseProblem(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
     w = distance_weights(noise)
-    # The PMF of the hop law with the error rate of `feasible_form`, so that the search returns this
-    # PMF unless it finds a smaller error rate.
+    # The search needs a noise to start from. This one has the PMF of the hop law, but the error
+    # rate of `feasible_form`, so the search returns it unless it finds a smaller error rate.
     start = replace(best_noise_of_masses(noise, w, w), value=feasible_form.value)
     answer = search_level_optimum(noise, w, start, max_decisions=nodes)
     best_form = feasible_form

@@ -49,7 +49,7 @@ class Contract:
         backend_class: its class. Default: the class that is registered under the label.
         accuracy: largest accepted absolute error of objective, point and dual values. The default
             suits solvers that return vertices.
-        excluded: name of a test -> the reason why the backend cannot pass it.
+        excluded: name of a clause's method -> the reason why the backend cannot pass it.
         integer_reach: largest absolute value of an integer column that the backend searches. If the
             column's bounds admit a larger value, the backend returns NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
@@ -70,7 +70,7 @@ class Contract:
     endless_options: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Refuse exclusions of tests that do not exist, and exclusions without a reason."""
+        """Refuse exclusions of clauses that do not exist, and exclusions without a reason."""
         super().__init_subclass__(**arguments)
         for name, reason in cls.excluded.items():
             if not hasattr(cls, name) or not reason:
@@ -83,7 +83,9 @@ class Contract:
         """Return the backend under test."""
         if self.backend_class is None:
             return get_backend(self.label)
-        return self.backend_class(self.label.partition(":")[2] or None)
+        # The text after the colon selects a solver of the library, such as glop in ortools:glop.
+        solver_name = self.label.partition(":")[2]
+        return self.backend_class(solver_name or None)
 
     def capabilities(self) -> Capabilities:
         """Return what the backend claims."""
@@ -112,11 +114,11 @@ class Contract:
         """Return a program with a known optimum, of a kind that the backend solves."""
         return instances.make_triangle() if self.capabilities().lp else instances.make_knapsack()
 
-    def skip_unless(self, test: str, needs: tuple[str, ...], option: str | None) -> None:
+    def skip_unless(self, method: str, needs: tuple[str, ...], option: str | None) -> None:
         """Skip a clause that does not apply to the backend.
 
         Args:
-            test: the name of the method.
+            method: name of the clause's method.
             needs: capabilities, all of which the backend must claim.
             option: a field of `Options` that it must support. None for no option.
 
@@ -130,8 +132,8 @@ class Contract:
             _licences[self.label] = solver.licence()
         if not _licences[self.label].usable:
             raise SkipTest(_licences[self.label].kind)
-        if test in self.excluded:
-            raise SkipTest(self.excluded[test])
+        if method in self.excluded:
+            raise SkipTest(self.excluded[method])
         for need in needs:
             if not getattr(self.capabilities(), need):
                 raise SkipTest(f"{self.label} does not claim the capability {need}")
