@@ -278,8 +278,9 @@ class CsvColumn:
         values = np.array([_parse_float_cell(cell) for cell in self.cells])
         is_wrong = ~(np.abs(values) <= max_size)
         hint = ""
-        for row in np.flatnonzero(is_wrong)[:1].tolist():
-            if _GROUPED_DIGITS.search(self.cells[row]):
+        if is_wrong.any():
+            first_wrong_cell = self.cells[int(is_wrong.argmax())]
+            if _GROUPED_DIGITS.search(first_wrong_cell):
                 hint = "write 1234.5 without separators of thousands or decimal commas"
         bound = ""
         if max_size != sys.float_info.max:

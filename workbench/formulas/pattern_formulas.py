@@ -52,7 +52,8 @@ _PROOF_TOLERANCE = 1e-9
 _MAX_JOINT_GAP = 1e-18
 _EXP_BITS = 64  # e^ε is enclosed to this many bits.
 # The pattern of a piece of width w in δ is computed at a rational δ near its middle, whose
-# denominator is at most this number divided by w, plus 1.
+# denominator is at most this number divided by w, plus 1. So this δ is within about w/64 of the
+# middle.
 _DELTA_RESOLUTION = 64
 
 
@@ -142,6 +143,7 @@ def find_pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) ->
     loss = design.objective
     if design.bound is None or design.bound < loss - _PROOF_TOLERANCE:
         return None
+    # A short piece around δ, so that `_solve_traced_piece` can find the formula of a point.
     radius = float(delta) * _TRACE_TOLERANCE
     low = float(delta) - radius
     high = float(delta) + radius
@@ -172,6 +174,8 @@ def _solve_traced_piece(
         point_request = request.with_values(delta=delta, check=check)
         mechanism = point_request.family.design_request(point_request).mechanism
         broken_pairs = find_violation_pattern(mechanism, point_request.budgets)
+        # The program is in powers e^(r ε), with the numbers r where a request has its ε. At ε = 1
+        # all r are 1, so the variable of the formula is e^ε.
         program = point_request.with_values(epsilon=ONE).formula_program(broken_pairs)
         try:
             vertex = _find_optimal_vertex(program, point_request, delta)
@@ -255,7 +259,10 @@ def _make_delta_pieces(
     pieces = []
     for solution, low, high in zip(solutions, lows, highs, strict=True):
         vertex = solution.vertex
-        region_formula = RegionFormula(vertex.value, low, high, vertex, vertex)
+        # The formula of one vertex, which is optimal at both ends of δ.
+        region_formula = RegionFormula(
+            value=vertex.value, low=low, high=high, start=vertex, vertex=vertex
+        )
         part = Part(x_low, x_high, region_formula, solution.program.masses)
         pieces.append(
             Piece(x_low, x_high, (low, high), vertex.value, (part,), pattern=solution.pattern)

@@ -4,7 +4,8 @@ A unit of work takes about 10^-7 s, and a proof of more than 10^8 units is refus
 depends on these sizes:
 
     C     number of ordered comparisons: differences of noise, pairs of rows of a channel, or L² for
-          a quantizer with L different end laws
+          a quantizer with L different end laws (`workbench.mechanisms.piecewise_affine`: the
+          one-sided laws at the ends of each piece)
     n     number of outcomes of a law
     k     number of labels of the objective, 0 without one
     T     number of weights: n for each law (each row, each end law), and n for each of the k labels
@@ -18,8 +19,8 @@ The units of a proof are the sum of these terms:
 
     audit              C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
     loss and bias      T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
-    PDP on K pieces    K² n⁴ (100 + 2 ⌊b/100⌋²), for critical inputs and the outcomes that exceed
-                       the ratio between them
+    PDP on K pieces    K² n⁴ (100 + 2 ⌊b/100⌋²), for the inputs of every two pieces at which the
+                       set of outcomes above the ratio changes
     many runs          C n (300 + ⌊b/64⌋²), for the dominating pair
 
 with
@@ -35,7 +36,8 @@ Fewer comparisons decide pure ε with one budget (and dp and pdp with δ = 0) if
 channel are neighbours, and on a quantizer: the largest and the smallest mass of each output. C is
 at most n there. The same holds for metric privacy on a quantizer.
 
-Noise on the integers and the reals has these sizes:
+The other sizes are computed by the property `audit_size` of each mechanism, not here. For noise on
+the integers and the reals it uses
 
     D     number of shifts (k of the reals count as k)
     N_w   number of weights, with the total W
@@ -55,13 +57,8 @@ A joint release has these sizes (`workbench.mechanisms.joint_noise`):
     counts (N + 2) (bits of a). One comparison of n = 2 outcomes decides pure ε with one budget.
     Other noise is convolved to find the sizes, within a limit of its own.
 
-The convolution of many runs is counted separately, when the dominating pair with its A atoms is
-known. For R runs at (ε, δ), on a grid on which the finite losses span m points, it has
-
-    A (500 + 10 d) + 7 M (20 + 3 d) units, with
-    d = 30 + the digits of R and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
-    M = m min(R, 4 ⌊√(R d)⌋ + 4)
-
+The convolution of many runs is counted when the dominating pair is known, by
+`workbench.privacy.composition`.
 Notions with series need an unknown number of bits and pieces. Each of their enclosures is counted
 before it is computed, and one file may use the limit once (`workbench.notions.notion`).
 `tools/check_certificate.py` counts by the same rule, so both checkers refuse the same files.

@@ -400,7 +400,15 @@ class ComposedClaim:
         raise NotProven(f"Its grid of losses does not decide whether {self.description}.")
 
     def _check_work(self, pair: Laws) -> None:
-        """Raise NotProven for a convolution beyond the limit of `workbench.privacy.audit_work`."""
+        """Raise NotProven for a convolution beyond the limit of `workbench.privacy.audit_work`.
+
+        The units for R runs of a pair with A atoms at (ε, δ), on a grid on which the finite losses
+        span m points, are
+
+            A (500 + 10 d) + 7 M (20 + 3 d), with
+            d = 30 + the digits of R and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
+            M = m min(R, 4 ⌊√(R d)⌋ + 4)
+        """
         points = math.ceil(sum(_max_finite_privacy_losses(pair)) / self.step) + 1
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
         if self.delta * 10**_SETTINGS.max_digits > 1:

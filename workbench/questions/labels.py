@@ -35,7 +35,7 @@ from workbench.io.shown import OneLine
 
 MAX_LABEL_SIZE = 1e100  # Larger labels are refused, because their squares must stay finite.
 _MAX_PRIOR_WEIGHT = 1e290  # A larger weight is refused, because the sum could overflow.
-_MAX_SUM_ERROR = 1e-12  # A stored prior is only normalised if its sum differs from 1 by more.
+_MAX_SUM_ERROR = 1e-12  # A stored prior is normalised if its sum differs from 1 by more than this.
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -59,8 +59,9 @@ class Labels(OneLine):
 
     values: Vector
     prior: Vector
-    # Position of each label in the text or file that lists them. None if they were an array. It is
-    # set on the object, and is no field, so that the constructor does not accept it.
+    # Position of each label in the text or file that lists them. None if they were an array. Only
+    # `_from_list` and `with_prior` set it, in `__dict__` because the class is frozen. As a ClassVar
+    # it is no field of the dataclass.
     listed_order: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
@@ -76,6 +77,7 @@ class Labels(OneLine):
         if prior is not None:
             p = read_floats(prior, "prior", "a list of numbers", column=True).copy()
             if y.ndim == p.ndim == 1:
+                # Weights with an index, such as a Series, are put into the order of the labels.
                 p = align_array(prior, p, answers=y.tolist, name="prior", points_name="labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
@@ -193,6 +195,7 @@ class Labels(OneLine):
         )
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
+        # The labels in the order of the text or file.
         listed_values = np.empty(self.k)
         listed_values[list(order)] = self.values
         aligned_weights = align_array(

@@ -10,8 +10,9 @@ noise on the integers          the law of place + noise, clamped, moved to the n
 noise modulo n + 1             the law of place + noise modulo n + 1
 `RandomizedResponse`           the law of its output at the label x
 `Channel`, a row per answer    its row of x
-`Channel`, two audited rows    x has the first probability of the first row, and every other output
-                               has the second
+`Channel` of two answers       p at the output x, q at every other output; p and q are the first two
+                               probabilities of its first row. It is the channel by which randomized
+                               response is audited.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
     exact_rows = [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
     channel = request.make_channel(exact_rows)
     record = {}
-    if question.numbers is None:  # The certificate itself only states labels that are numbers.
+    # A certificate states labels only if they are numbers. For other labels the record adds them.
+    if question.numbers is None:
         record = {"inputs": question.inputs, "outputs": outputs}
     loss_name = None if losses.named_loss is None else losses.named_loss.name
     claim = request.audited_claim
@@ -118,14 +120,14 @@ def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
     )
 
 
-def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
+def _compute_laws(query: Query, mechanism: Any, number_type: Number) -> Laws:
     """Return the rows of a mechanism, as the table of the header states, and its outputs.
 
-    number: float or Fraction, the type of the masses of noise. Other rows are Distributions.
+    number_type: float or Fraction, the type of the masses of noise. Other rows are Distributions.
     """
     question = query.question
     if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveNoise)):
-        return _compute_noise_rows(query, mechanism, number), question.outputs
+        return _compute_noise_rows(query, mechanism, number_type), question.outputs
     if isinstance(mechanism, RandomizedResponse):
         assert question.numbers is not None
         label_rows: list[Any] = [mechanism.law(nearest_float(x)) for x in question.numbers[0]]
@@ -134,20 +136,20 @@ def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
         raise TypeError(f"no rows are known for {type(mechanism).__name__}")
     if len(mechanism.rows) != question.k:
         # Only randomized response is audited by two rows that stand for all (`published`).
-        return _make_response_rows(question, mechanism, number), question.outputs
+        return _make_response_rows(question, mechanism, number_type), question.outputs
     outputs = question.outputs if mechanism.axis_labels is None else mechanism.axis_labels[1]
     return [*mechanism.rows], outputs
 
 
 def _compute_noise_rows(
-    query: Query, mechanism: AdditiveIntegerNoise | AdditiveNoise, number: Number
+    query: Query, mechanism: AdditiveIntegerNoise | AdditiveNoise, number_type: Number
 ) -> list[Any]:
     """Return the rows of noise on the integers or modulo n + 1, arrays of m numbers."""
     grid = query.grid
     assert grid is not None
     if isinstance(mechanism, AdditiveIntegerNoise):
-        rows = compute_clamped_rows(mechanism.noise, grid.last + 1, number)
-    elif number is float:
+        rows = compute_clamped_rows(mechanism.noise, grid.last + 1, number_type)
+    elif number_type is float:
         rows = [law.floats for law in Channel.from_noise(mechanism).rows]
     else:
         rows = [np.array(law.fractions) for law in Channel.from_noise(mechanism).rows]
@@ -155,14 +157,14 @@ def _compute_noise_rows(
     return grid.convert_rows(rows, query.question.m)
 
 
-def _make_response_rows(question: FiniteQuery, two_rows: Channel, number: Number) -> list[Any]:
+def _make_response_rows(question: FiniteQuery, two_rows: Channel, number_type: Number) -> list[Any]:
     """Return the rows of randomized response for all answers, k arrays of m numbers.
 
     two_rows: the channel of two answers whose audit decides. Its first row begins with the
     probability of the answer itself and that of one other output.
     """
     answer_columns = [question.outputs.index(x) for x in question.inputs]
-    kept_mass, other_mass = (number(two_rows.rows[0][j]) for j in (0, 1))
+    kept_mass, other_mass = (number_type(two_rows.rows[0][j]) for j in (0, 1))
     rows = np.full((question.k, question.m), other_mass, dtype=object)
     rows[np.arange(question.k), answer_columns] = kept_mass
     return [*rows]

@@ -19,7 +19,7 @@ from workbench.mechanisms.dyadic_laplace.plain_baselines import (
 )
 from workbench.pipeline.published import Published, Reference
 
-_MIN_BITS = 1  # Every message has at least one bit, so a limit must be above.
+_MIN_BITS = 1  # Quantized Laplace noise is not listed for a limit of at most this many bits.
 
 
 def _describe_laplace(request: Any) -> PlainMechanism:
@@ -59,6 +59,8 @@ def _has_usable_bits(request: Any) -> bool:
     return _has_uniform_data(request) and request.aim.bits > _MIN_BITS
 
 
+# Each of these mechanisms is listed at every budget. With `fixed={"bits": None}` it does not depend
+# on the limit of bits, so its row is the same at every limit of a frontier.
 PUBLISHED = (
     Published(
         "Laplace",

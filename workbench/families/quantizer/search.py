@@ -62,8 +62,8 @@ _FINE_BOX_COUNT = 40
 _COARSE_BOX_COUNT = 4
 _OUTER_BIN_COUNT = 11  # The grid has this many values of B.
 _FIRST_OUTER_SHARE = 0.02  # The first B is this share of the grid's length beyond the least reach.
-# For more outputs only every second value of B and b is tried, and fewer slice widths of OPTM.
-_MAX_FINE_LEVELS = 5
+# For more bins only every second value of B and b is tried, and fewer slice widths of OPTM.
+_MAX_FULL_GRID_BINS = 5
 _MAX_OUTER_BIN_SPAN = 5.0  # The grid of B ends at most this far beyond the least reach.
 _FIRST_BIN_STEP = Fraction(1, 5)  # Bins are moved by this step first.
 _LAST_BIN_STEP = Fraction(1, 100)  # Bins are not moved by this step or a smaller one.
@@ -119,7 +119,9 @@ def search_bins(
     grid = list_bin_grid(m, question, max_output, stride=stride)
     # Thinner slices of OPTM's programs are only tried if thick ones find no private mechanism.
     widths = list_slice_widths(question.epsilon)
-    if m > _MAX_FINE_LEVELS:
+    if m > _MAX_FULL_GRID_BINS:
+        # The widest slices, then slices relative to q. At a small ε the list has only the latter,
+        # and the dict keeps one of two equal entries.
         widths = tuple(dict.fromkeys((widths[0], None)))
     for width in widths:
         best_bins = _find_best_bins(grid, question, width)
@@ -150,15 +152,15 @@ def list_bin_grid(
     """
     density = question.density
     step = stride
-    if m > _MAX_FINE_LEVELS:
+    if m > _MAX_FULL_GRID_BINS:
         step = max(stride, 2)
     least_reach = smallest_reach(question.float_epsilon)
-    # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
-    # Outputs far beyond the least reach only raise the error, so the grid ends `span` beyond it.
     span = min(least_reach, _MAX_OUTER_BIN_SPAN)
     last_output = max_output
-    if least_reach > span:
-        last_output = min(max_output, least_reach + span)
+    # At a small ε the least reach is large, and inner bins have a probability of at most about ε/2.
+    # Bins far beyond the least reach only raise the error, so the grid then ends near it.
+    if least_reach > _MAX_OUTER_BIN_SPAN:
+        last_output = min(max_output, least_reach + _MAX_OUTER_BIN_SPAN)
     inner_reaches = [ZERO]
     if m > 3:
         inner_reaches = [Fraction(k, 10) for k in range(1, 11, step)]
@@ -273,8 +275,8 @@ def find_largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Fraction | N
     Args:
         bins: the outputs in increasing order, as text or numbers.
         epsilon: the budget ε > 0.
-        digits: q is a multiple of 10^-digits. If q is near 1, digits are added until 1 - q has
-            `digits` - 1 of them.
+        digits: number of decimals of q. If 1 - q is then below 10^-2, decimals are added until
+            1 - q has `digits` - 1 significant digits.
 
     Returns:
         q, or None if q = 0 is not private. The bisection assumes that no larger q is private than
@@ -296,7 +298,8 @@ def find_largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Fraction | N
         """Do what `violates_privacy` does in floats, which is much faster."""
         return estimate_rqm_epsilon(outputs, Fraction(k, unit_count)) > float(budget)
 
-    # Add digits until 1 - q has enough of them, too.
+    # 1 - q is (unit_count - largest_k) / unit_count. Its numerator has `digits` - 1 digits if it is
+    # at least 10^(digits - 2).
     while True:
         guess, _ = bisect_integers(violates_estimate, 0, unit_count)
         largest_k, _ = bisect_integers(violates_privacy, 0, unit_count, guess)
@@ -313,7 +316,7 @@ def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantize
     Args:
         bins: the outputs in increasing order, as text or numbers.
         epsilon: the budget ε > 0.
-        digits: the number of significant digits of q, as for `find_largest_q`.
+        digits: number of decimals of q; more if q is near 1, as for `find_largest_q`.
 
     Returns:
         The mechanism, or None if no q is private.
@@ -347,6 +350,7 @@ def find_best_rqm(
     """
     if levels == 2:
         return randomized_response(epsilon)
+    # This is `smallest_reach`, coth(ε/2), up to rounding.
     least_reach = 1 / math.tanh(float(read_positive(epsilon, "epsilon")) / 2)
     # Keys are the outermost output as a multiple of the least reach.
     quantizers: dict[float, Quantizer | None] = {}

@@ -76,7 +76,7 @@ def make_mixture_figure(full: bool, *, ell: float) -> Artifact:
     """Make Fig. 2: the parts of the Laplace law, and the constants printed with them.
 
     Args:
-        full: Not used: the figure takes a second.
+        full: Not used: the figure takes a second. Every function of a figure takes this argument.
         ell: The ratio ℓ > 1 of the decoder's ε to the database's.
     """
     claims = read_printed_numbers("dql")["fig2"]
@@ -91,7 +91,13 @@ def make_mixture_figure(full: bool, *, ell: float) -> Artifact:
     grid = np.linspace(-_INTEGRATION_END, _INTEGRATION_END, _INTEGRATION_POINTS)
     area = float(np.trapezoid(_compute_parts(ell, grid).sum(axis=0), grid))
     comparisons = [
-        Comparison("area under all parts", claims["place"], claims["mass"], area, tolerance=1e-6)
+        Comparison(
+            "area under all parts",
+            place=claims["place"],
+            printed=claims["mass"],
+            ours=area,
+            tolerance=1e-6,
+        )
     ]
 
     constants = [component(ell, t).epsilon for t in range(_LIPSCHITZ_LEVELS)]
@@ -99,7 +105,13 @@ def make_mixture_figure(full: bool, *, ell: float) -> Artifact:
     for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
         quantity = f"{end} Lipschitz constant of ln f_t, t < {_LIPSCHITZ_LEVELS}"
         comparisons.append(
-            Comparison(quantity, lipschitz["place"], lipschitz["value"], constant, tolerance=1e-9)
+            Comparison(
+                quantity,
+                place=lipschitz["place"],
+                printed=lipschitz["value"],
+                ours=constant,
+                tolerance=1e-9,
+            )
         )
 
     gap = np.abs(sums[-1] - _laplace_density(x)).max()
@@ -178,7 +190,8 @@ def describe_crossing(table: pd.DataFrame) -> Record:
     sqrt(2/v).
 
     Args:
-        table: The table of fig3.
+        table: The table of fig3. `declared/dql.toml` joins it from the tables of
+            `find_smallest_ell` and `audit_mvu_curve`, and adds the column mechanism.
 
     Returns:
         "crossing": the sentence, a value of the caption's template.
