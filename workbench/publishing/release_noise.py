@@ -63,7 +63,7 @@ from workbench.questions.joint_query import MAX_SHIFT_VECTORS, REPLACE
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 Interval = tuple[float, float]
-_MAX_AUDITED_WEIGHTS = 200  # The guess of an attacker is computed exactly up to this size of a law.
+_MAX_AUDITED_WEIGHTS = 200  # The attacker's guess is exact for laws of at most this many weights.
 _MAX_EXACT_PERIODS = 1000  # Up to this many periods of the noise, a width is found exactly.
 _MAX_DRAWN_PERIODS = 1 << 17  # Wider noise is refused: a draw would take many seconds.
 DEFAULT_SECONDS = 10.0  # Default time limit of a search for noise at δ > 0.
@@ -285,6 +285,7 @@ class PairNoise(ReleaseNoise):
     def _estimate(self, first: int, second: int) -> tuple[int, Fraction]:
         """Estimate n and the relative mean from the published pair."""
         total = first + second
+        # Without a positive total, the least n and the middle of the range are assumed.
         if total <= 0:
             return 1, Fraction(1, 2)
         rows = max(1, round(Fraction(total, self.grid.span)))
@@ -425,7 +426,7 @@ def _find_closed_form(
         bound = noise.bound
     else:
         # One cell has the width of the sensitivity, so only the least and the largest shift matter.
-        mechanism = AdditiveRealNoise(question, 1, noise.law)
+        mechanism = AdditiveRealNoise(question, steps=1, cells=noise.law)
         bound = bound_loss_on_reals(noise.bound, question.sensitivity, loss)
     certificate = Certificate(mechanism, "dp", epsilon, delta)
     proven = _ProvenNoise(certificate, float(mechanism.loss(loss)), float(bound))
@@ -483,9 +484,12 @@ def choose_grid(statistic: Statistic, epsilon: Fraction) -> ValueGrid:
     if statistic.person.neighbours == REPLACE:
         moved_rows = 2 * rows
         listed_steps = (MAX_SHIFT_VECTORS // (2 * rows + 2) - 1) // (2 * rows)
+    # Noise for a norm N has about N/ε periods (`_refuse_wide_noise`). N/ε is kept below half of
+    # the limit.
     norm = min(_MAX_PAIR_NORM, int(_MAX_DRAWN_PERIODS * epsilon) // 2)
     max_steps = max(1, min(_MAX_PAIR_STEPS, norm // moved_rows, listed_steps))
     exponent = math.floor(math.log10(length / max_steps))
+    # The first steps may be too fine or may not divide the length, so four powers of 10 are tried.
     for power in range(exponent, exponent + 4):
         for mantissa in _STEP_MANTISSAS:
             step = mantissa * Fraction(10) ** power
@@ -532,6 +536,7 @@ def bound_width(noise: IntegerLaw) -> tuple[int, bool]:
         periods = math.ceil(math.log(float(1 - COVERAGE) / tail) / math.log(noise.ratio))
     if periods <= _MAX_EXACT_PERIODS:
         return find_noise_width(noise), True
+    # One period more covers the rounding of the logarithms.
     return last + noise.period * (periods + 1), False
 
 
@@ -557,7 +562,9 @@ def bound_real_width(mechanism: AdditiveRealNoise) -> float:
 
 def _refuse_wide_noise(noise: IntegerLaw, epsilon: Fraction) -> None:
     """Raise InvalidRequest for noise that takes too long to draw."""
-    periods = 1 / (1 - float(noise.ratio)) if noise.ratio < 1 else math.inf
+    # The number of periods in a tail is geometric, with this mean. The difference is exact, because
+    # a ratio close to 1 would be rounded to 1.
+    periods = 1 / float(1 - noise.ratio)
     if periods > _MAX_DRAWN_PERIODS:
         min_epsilon = float(epsilon) * periods / _MAX_DRAWN_PERIODS
         rule = (

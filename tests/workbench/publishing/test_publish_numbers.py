@@ -185,6 +185,13 @@ def test_noise_that_is_too_wide_to_be_drawn_is_refused(epsilon: str) -> None:
         wb.publish.count("no.csv", epsilon=epsilon, dry_run=True)
 
 
+@pytest.mark.parametrize("epsilon", ["1e-20", "1e-6"])
+def test_noise_of_a_histogram_that_is_too_wide_to_be_drawn_is_refused(epsilon: str) -> None:
+    """At the smaller ε the ratio of the noise is rounded to 1 in floats."""
+    with pytest.raises(InvalidRequest, match="too wide to be drawn"):
+        wb.publish.histogram("no.csv", "age", values=["1"], epsilon=epsilon, dry_run=True)
+
+
 def test_a_table_without_rows_has_a_mean_in_the_range() -> None:
     release = wb.publish.mean({"age": []}, "age", range="18..95", epsilon=1)
     assert 18 <= release.value <= 95
