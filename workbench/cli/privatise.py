@@ -190,6 +190,7 @@ class Publication:
             names,
             header=self.header,
             multiline=self.multiline,
+            # The option that names each column, for errors.
             options=[*["column"] * len(columns), *option_columns],
         )
         private = located[: len(columns)]
@@ -275,6 +276,7 @@ class Publication:
         pairs = zip(columns.private, outputs, strict=True)
         new_values = {column.position: values for column, values in pairs}
         cells = table.replace_columns(written_positions, new_values)
+        # The ledger gets the private columns alone, so no other column is copied.
         published_columns = encode_csv_rows(table.replace_columns([], new_values))
         booking_notes, booking_entries = self._book_and_write(
             account,

@@ -37,6 +37,8 @@ from pathlib import Path
 from sys import float_info
 from typing import Any
 
+import numpy as np
+
 import workbench
 from workbench.comparison.run import describe_size
 from workbench.errors import CorruptFile, InvalidRequest, must
@@ -189,7 +191,8 @@ def _export_program(folder: Path, instance: Instance, program: Program, time_lim
     options = Options(time_limit=time_limit)
     with translate_errors():
         solutions = [
-            solve(program, {}, solver, options) for solver in _choose_export_solvers(program)
+            solve(program, solver=solver, options=options)
+            for solver in _choose_export_solvers(program)
         ]
     record = {
         "format": RECORD_FORMAT,
@@ -293,7 +296,8 @@ def _improve_solution(
     solved in units of 2^-20 with the losses multiplied as well, by the simplex method and, if that
     leaves a gap, by interior point with crossover.
     """
-    relaxed_data = replace(data, integrality=data.integrality & False, c=data.c * _LOSS_UNITS)
+    no_integers = np.zeros_like(data.integrality)
+    relaxed_data = replace(data, integrality=no_integers, c=data.c * _LOSS_UNITS)
     scaled_program = Program("in small units", relaxed_data, scale=_LOSS_UNITS)
     best_point = list(x)
     best_dual = None
@@ -307,7 +311,7 @@ def _improve_solution(
             algorithm=algorithm,
             time_limit=60 + 20 * seconds,
         )
-        solution = solve(scaled_program, {}, "highs", options)
+        solution = solve(scaled_program, solver="highs", options=options)
         if solution.x is None or solution.row_dual is None:
             continue
         dual = solution.row_dual / _LOSS_UNITS

@@ -122,6 +122,7 @@ def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
         InvalidRequest: Every two inputs are too many pairs.
     """
     count = len(inputs)
+    # There are count (count - 1)/2 pairs of inputs.
     if pairs is None and count * (count - 1) > 2 * _MAX_PAIRS:
         must("directed", f"left out for more than {_MAX_PAIRS} pairs of neighbours", True)
     rank = rationals_or_none(inputs) or range(count)
@@ -182,6 +183,7 @@ def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequenc
     order = sorted(range(count), key=x.__getitem__)
     reach = limit + compute_threshold_tolerance(limit, x, [*entries, max_shift], "inputs")
     ends = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
+    # The input of rank r is the smaller one of ends[r] - r - 1 pairs.
     if sum(ends) - count * (count + 1) // 2 > _MAX_PAIRS:
         constraint = f"one that leaves at most {_MAX_PAIRS} pairs of neighbours"
         must("max_shift", constraint, format_fraction(limit))
@@ -226,9 +228,10 @@ def _read_container(value: Any, inputs: Sequence[Point], is_directed: bool) -> N
             must(_MATRIX_NAME, f"of {count} rows and columns", f"{len(table)} rows")
         return _read_matrix(table, inputs, index, is_directed)
     is_square = len(rows) == count and all(_length_of(row) == count for row in rows)
-    # Three pairs with distances are square as well, but none of them has the distance 0.
-    has_diagonal = count > 3 or (count == 3 and is_square and is_zero_cell(rows[2][2]))
-    if is_square and (isinstance(value, np.ndarray) or has_diagonal):
+    # Rows of more than three cells are no pairs. Three pairs with distances are square as well, but
+    # none of them has the distance 0.
+    is_surely_matrix = count > 3 or (count == 3 and is_square and is_zero_cell(rows[2][2]))
+    if is_square and (isinstance(value, np.ndarray) or is_surely_matrix):
         return _read_matrix(rows, inputs, index, is_directed)
     return _read_pairs(rows, inputs, index, is_directed)
 
@@ -312,6 +315,7 @@ def _align_file_matrix(
     has_labels = widths == {count + 1}
     if widths == {3} and count == 3 and not is_zero_cell(rows[-1][2]):
         return None  # These are three pairs with their distances.
+    # Two rows of two cells are two pairs, unless labels show that they are a matrix.
     if count == 2 and not (has_columns and has_labels and _names_inputs(rows[0][1:], index)):
         return None
     body = [list(row) for row in rows]

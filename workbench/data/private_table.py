@@ -132,7 +132,7 @@ def is_missing_object(cell: Any) -> bool:
         return True
     if isinstance(cell, Decimal):
         return cell.is_nan()
-    return isinstance(cell, (float, np.floating)) and bool(cell != cell)
+    return isinstance(cell, (float, np.floating)) and bool(cell != cell)  # Only NaN is unequal.
 
 
 @dataclass(frozen=True)
@@ -392,8 +392,8 @@ def _read_csv(path: str | Path, header: bool | None) -> PrivateTable:
         must("data", "a CSV file with a header", f"{title}, which is empty")
     width = max(len(rows[0]), 1)
     for row, line in zip(rows, lines, strict=True):
-        # A blank line is no row at the end, and refused elsewhere, so that no row changes the
-        # meaning of another one.
+        # Blank lines at the end are dropped before. Others are refused, so that no row changes the
+        # meaning of another one. In a file of one column, the line "" is a missing value.
         is_blank_line = width == 1 and row != [""] and not "".join(row).strip()
         if len(row) != width or is_blank_line:
             raise PrivateCellError(

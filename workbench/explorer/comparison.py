@@ -105,6 +105,7 @@ def round_loss(value: float, digits: int = _LOSS_DIGITS, *, is_bound: bool = Fal
     """
     if not value:
         return "0"
+    # The last digit that is kept counts units of 10^exponent.
     exponent = math.floor(math.log10(abs(value))) + 1 - digits
     scaled = value / 10.0**exponent
     # Rounding errors of the division must not change a number that has few digits already.
@@ -198,6 +199,7 @@ def read_design_command(command: str) -> tuple[Family, Record] | None:
     Returns:
         The family and the texts of its options. None for another command.
     """
+    # The first word is the name of the program.
     _, *arguments = shlex.split(command) or [""]
     names = {family.name for family in list_families()}
     if len(arguments) < 2 or arguments[0] != "design" or arguments[1] not in names:

@@ -169,7 +169,8 @@ def add_law_table(figure: FigureData, mechanism: Any) -> FigureData:
     heads, rows = law
     approximations = None
     if len(heads) == 2:
-        # The page shows floats next to the exact numbers.
+        # The columns are a value and its exact probability. The page also shows the probability as
+        # a float.
         approximations = [float(read_cell_number(row[1])) for row in rows]
     table = {"heads": heads, "rows": rows, "about": approximations}
     return {**figure, "law": True, "table": table}
@@ -200,6 +201,7 @@ def make_published_curves(
         x = []
         y = []
         for value, losses_here in zip(values, losses, strict=True):
+            # A mechanism that does not apply has an infinite loss here, and is left out.
             loss = losses_here.get(name, math.inf)
             if loss <= _MAX_PUBLISHED_RATIO * min(losses_here.values(), default=0.0):
                 x.append(float(value))
@@ -468,6 +470,7 @@ def make_curve_figure(
     x = [row[name] for row in solved_rows]
     y = [row["objective"] for row in solved_rows]
     series = _make_closed_form_series(x, solved_rows)
+    # Without a bound, the interval is drawn as the objective alone.
     bounds = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved_rows]
     has_gap = any(
         high - bound > _OPEN_GAP * max(1.0, abs(high))
@@ -530,6 +533,7 @@ def _make_curve_note(rows: Sequence[Values], solved_rows: Sequence[Values], step
 
 def _make_curve_title(label: str, axis_label: str) -> str:
     """Return the title of a curve, such as "Expected loss against δ"."""
+    # The title names the quantity itself, for example "ε" if the axis shows the minimal ε.
     subject = label
     for prefix in ("least ", "minimal "):
         subject = subject.removeprefix(prefix)
@@ -555,9 +559,9 @@ def make_rival_figures(rows: Sequence[Values], label: str) -> FigureData:
     """Return exact pieces along δ as series, and published mechanisms as a table.
 
     Args:
-        label: The name of the loss of the published mechanisms.
         rows: The rows of the family's frontier. Their column "curve" tells exact pieces ("piece")
             and published mechanisms ("baseline", "limit").
+        label: The name of the loss of the published mechanisms.
 
     Returns:
         "overlays": series by the number of the horizontal axis, which are drawn into its curve.

@@ -227,6 +227,7 @@ def list_choices(option: Option) -> list[str]:
     """
     if option.kind not in (str, list) or option.hot:
         return []
+    # No option has the choice "?", so its reader refuses it.
     match = _CHOICES_SENTENCE.search(_find_refusal(option, "?") or "")
     if match is None:
         return []
@@ -285,6 +286,7 @@ def read_arguments(family: Family, arguments: Sequence[str]) -> Record:
     remaining = iter(arguments)
     for argument in remaining:
         flag, equals, text = argument.partition("=")
+        # --no-NAME switches the flag --NAME off.
         positive_flag = flag if flag in flags else flag.replace("--no-", "--", 1)
         if positive_flag not in flags:
             must("argument", f"an option of {family.name} ({', '.join(flags)})", repr(flag))
@@ -450,7 +452,7 @@ def write_command_line(family: Family, option_texts: OptionTexts) -> str:
         flag = _command_flag(option)
         if option.kind is bool:
             if isinstance(value, bool) and value != option.default:
-                arguments.append(flag if value else f"--no-{flag[2:]}")
+                arguments.append(flag if value else f"--no-{flag.removeprefix('--')}")
         elif value not in EMPTY_TEXTS:
             arguments += [f"{flag}={part}" for part in _to_list(value)]
     return shlex.join(arguments)

@@ -265,6 +265,7 @@ def list_slider_options(family: Family, values: Values) -> list[str]:
     """
     options = offered_options(family)
     parameters = list_notion_parameters(values.get("notion"))
+    # The last hot option varies fastest along a path, so its slider and chart come first.
     names = [
         name
         for name in reversed(family.hot_option_names)
@@ -360,6 +361,7 @@ def _find_option_refusal(family: Family, option_texts: OptionTexts, option: Opti
     values: Iterable[Any] = choices[:_MAX_TRIED_CHOICES]
     if not choices:
         is_flag = option.kind is bool
+        # A flag gets True, any other option gets the texts.
         values = [value for value in _TRIAL_VALUES if (value is True) == is_flag]
     first_refusal = None
     for value in values:

@@ -26,25 +26,8 @@ and, for all panels or in an entry of `panels`,
                            separate 0
     ticks, plain           {x or y = column}: ticks at its values, at most 17;
                            {x or y = [numbers]}: plain ticks at those in range
-    series                 see below, each with its own `where`; other keys are Matplotlib's
-
-    kind      draws                                keys besides x, y (columns, expressions, numbers)
-    line      points, joined (default)             hollow: markers through which a line is visible
-    step      each y until the next x              until: the last x
-    bars      bars                                 spread: share of the unit for adjacent series
-    stairs    one level around each x
-    errors    points with error bars               error: length of the bars
-    band      between the two expressions y
-    across    lines across the panel at each y or
-              each x
-    span      a band across the panel from the
-              smallest to the largest y (a column,
-              or two)
-    heat      numbers in a grid of the masses y    limits: columns with the range of the colours
-    cells     masses over x and y by colour, up    mass: the column; until: the end of the last cell
-              to the template value `most`
-    text      `text` beside each point, a template offset: in points
-              of the row and its y as {value}
+    series                 list of series, whose kinds and keys `_Curve` explains; each may have
+                           its own `where`; keys that are not listed are Matplotlib's
 
 A series may make several curves. `by` (columns) makes one for each value, in the order and style of
 `styles` if that key exists. `curves` makes one for each {y = style}. The rows are those of the
@@ -57,8 +40,8 @@ as "ε = {epsilon}". It is filled from the first row (`text`, `names`: from each
 A series with `printed = true` shows printed numbers of a paper. It is left out if the parameters of
 the figure differ from the paper's (`workbench.papers.parameters`).
 
-A new kind of series needs a method `draw_KIND` of `_Curve`, its keys in `_SERIES_KEYS`, and a row
-of the table above.
+A new kind of series needs a method `draw_KIND` of `_Curve`, a row of the table there, and its keys
+in `_SERIES_KEYS`.
 """
 
 from __future__ import annotations
@@ -180,7 +163,7 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
     figure = drawing.figure
     panels = _list_panels(figure, table)
     columns = figure.get("columns", len(panels))
-    rows = figure.get("rows", -(-len(panels) // columns))
+    rows = figure.get("rows", -(-len(panels) // columns))  # The quotient is rounded up.
     width = figure.get("width", "page" if columns > 1 else "column")
     if isinstance(width, str):
         width = WIDTH_INCHES[width]
@@ -283,6 +266,7 @@ def _list_curves(
         members.append((table, {}))
     count = len(members)
     for position, (part, style) in enumerate(members):
+        # Adjacent curves have equal distances, and lie symmetrically around x.
         shift = (position - (count - 1) / 2) * series.get("spread", 0.0) / count
         width = series.get("spread", 0.8) / count
         yield part, {**style, **series, "shift": shift, "width": width}
@@ -304,6 +288,26 @@ def _fill_template(template: Any, table: pd.DataFrame, values: Values | None, ro
 @dataclass(frozen=True)
 class _Curve:
     """One curve of a series on an axis.
+
+    The key `kind` of a series names the method that draws it:
+
+        kind     draws                                      keys besides x and y
+        line     points, joined (default)                   hollow: markers show the line below
+        step     each y until the next x                    until: the last x
+        bars     bars                                       spread: share of the unit for all series
+        stairs   one level around each x
+        errors   points with error bars                     error: length of the bars
+        band     between the two expressions y
+        across   lines across the panel at each y or each x
+        span     a band across the panel from the smallest
+                 to the largest y (a column, or two)
+        heat     numbers in a grid of the masses y          limits: columns with the colour range
+        cells    masses over x and y by colour, up to the   mass: the column
+                 template value `most`                      until: the end of the last cell
+        text     the template `text` beside each point,     offset: in points
+                 with the cells of its row, and y as {value}
+
+    x, y and `error` are columns, expressions of columns, or numbers.
 
     Attributes:
         axis: Axes of Matplotlib, on which it is drawn.
@@ -354,11 +358,12 @@ class _Curve:
         has_several_curves = bool(self.look.keys() & {"by", "curves"})
         colour = self.look.get("colour", "by" if has_several_curves else 0)
         if str(colour).startswith("map:"):
-            # Curves become darker, each by one step of the colour map.
+            # Curves become darker, each by one step of the colour map. The palest colours are left
+            # out, because they are hard to see.
             import matplotlib as mpl
 
             shade = 0.08 + 0.92 * self.look["at"] / (_COLOUR_MAP_STEPS - 1)
-            return mpl.colormaps[colour[4:]](shade)
+            return mpl.colormaps[colour.removeprefix("map:")](shade)
         if colour == "by":
             colour = self.look["at"] % len(COLOURS)
         if isinstance(colour, str):
@@ -399,7 +404,7 @@ class _Curve:
         y = self.y
         if "until" in self.look:
             x = np.append(x, self.look["until"])
-            y = np.append(y, y[-1:])
+            y = np.append(y, y[-1])
         self.axis.step(x, y, where="post", **self.style)
 
     def draw_bars(self) -> None:

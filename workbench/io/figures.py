@@ -230,6 +230,7 @@ def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> 
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+    # The part from 0 to `first` is as wide as `linscale` decades.
     # A margin of such a scale overflows if it spans hundreds of decades.
     if name == "x":
         axis: Any = axes.xaxis
@@ -239,6 +240,7 @@ def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> 
         axis = axes.yaxis
         axes.set_ymargin(0.0)
         axes.set_yscale("symlog", linthresh=first, linscale=0.6)
+    # The logarithm of a power of ten may have a rounding error.
     decades = np.arange(np.ceil(np.log10(first) - 1e-9), np.floor(np.log10(last) + 1e-9) + 1)
     spacing = -(-len(decades) // _LAYOUT.max_decade_ticks)
     axis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in decades[::spacing])]))
@@ -361,6 +363,7 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
         text = _format_percent(percent)
         axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
     axis.grid(False)
+    # The number 1 on a scale from 0 to 4 is a light grey.
     axis.imshow(has_row, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
     image = axis.imshow(
         values.clip(*_PERCENT_RANGE),
@@ -397,6 +400,7 @@ def _format_percent(percent: float) -> str:
     if percent != percent:
         return "?"
     low, high = _PERCENT_RANGE
+    # One decimal would round 9.95 to 10.0, and a number below half of the low end to 0.0.
     if percent < 9.95:
         if percent < low / 2:
             return "0"
@@ -419,6 +423,7 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
         title: Title of the figure.
     """
     max_loss = _MAX_DRAWN_LOSS_RATIO * min(float(row["objective"]) for row in rows)
+    # Positions rise from the bottom, so the first row comes last.
     drawn_rows = [row for row in rows if row["objective"] <= max_loss][::-1]
     omitted_rows = [row for row in rows if row["objective"] > max_loss]
     figure, (axis,) = make_panels(height=0.25 * len(drawn_rows) + 1.0)
@@ -461,8 +466,10 @@ def draw_place_maps(
     coordinates = np.asarray(places, dtype=float)
     shades = np.asarray(masses, dtype=float)
     map_count = len(map_titles)
+    # The maps are about square: they share the page's width without margins, and a title is added.
     figure, axes = make_panels(map_count, height=5.4 / map_count + 0.2)
     width = float(np.ptp(coordinates, axis=0).max()) or 1.0
+    # A place is drawn as a square. Its side is the least distance of two different coordinates.
     side = min(np.diff(np.unique(column)).min(initial=width) for column in coordinates.T)
     corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
     for axis, shade, title in zip(axes, shades, map_titles, strict=True):
@@ -505,6 +512,7 @@ def read_figure_width(width: Any) -> float:
 
 def _rearrange_panels(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
     """Place the panels of one grid in fewer columns. Returns the factor by which rows increase."""
+    # Grids are compared by identity.
     grids = {id(axis.get_gridspec()): axis.get_gridspec() for axis in axes}
     if len(grids) != 1:
         return 1.0
@@ -575,6 +583,7 @@ def _narrow_legends(figure: Figure) -> None:
         handles: Any = legend.legend_handles
         labels = [text.get_text() for text in legend.get_texts()]
         points = float(_LAYOUT.font_points)
+        # The second try with one column has smaller letters.
         for columns in (3, 2, 1, 1):
             legend.remove()
             style: Record = {"loc": "outside lower center", "frameon": False, "fontsize": points}
@@ -584,6 +593,7 @@ def _narrow_legends(figure: Figure) -> None:
             if relative_width <= 1:
                 break
             if columns == 1:
+                # The factor 0.98 leaves a small margin.
                 points = max(_LAYOUT.min_legend_points, 0.98 * points / relative_width)
 
 

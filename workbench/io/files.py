@@ -461,7 +461,7 @@ def parse_hex_integer(text: Any, what: str) -> int:
     """
     if (
         not isinstance(text, str)
-        or len(text) > _MAX_HEX_DIGITS + 2
+        or len(text) > len("0x") + _MAX_HEX_DIGITS
         or not _HEXADECIMAL.fullmatch(text)
     ):
         raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
@@ -511,10 +511,12 @@ def format_fraction(value: Fraction) -> str:
     bits = max(value.numerator.bit_length(), value.denominator.bit_length())
     if bits > _MAX_DECIMAL_BITS:
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
+    # A rational has k decimals at most if its denominator divides 10^k.
     if 10**_MAX_DECIMAL_PLACES % value.denominator:
         return f"{value.numerator}/{value.denominator}"
     places = next(k for k in range(_MAX_DECIMAL_PLACES + 1) if 10**k % value.denominator == 0)
     digits = str(abs(value.numerator) * 10**places // value.denominator)
+    # The number of places is the smallest possible, so only an integer has trailing zeros.
     significant_digits = digits
     if not places:
         significant_digits = digits.rstrip("0")

@@ -102,6 +102,7 @@ class Result(Sequence[Row]):
         notebook_columns: Columns that a notebook shows. Empty for all columns.
     """
 
+    # A subclass sets this attribute. It is no argument of the constructor.
     notebook_columns: ClassVar[tuple[str, ...]] = ()
     title: str
     rows: Sequence[Row]
@@ -344,6 +345,7 @@ def make_table(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame
     import pandas as pd
 
     full_rows = [{**dict.fromkeys(columns), **row} for row in rows]
+    # The dictionary is an ordered set: every column once, in order of appearance.
     names: dict[str, None] = {}
     for row in full_rows:
         names.update(dict.fromkeys(row))
@@ -414,6 +416,7 @@ _ACCENTS = {
     "\u0331": "underline",
     "\u0332": "underline",
 }
+# Signs, each followed by the name of its LaTeX command.
 _GREEK = (
     "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho "
     "σ sigma τ tau φ varphi ψ psi"

@@ -43,7 +43,7 @@ _ATTRIBUTE_HINTS = {
     "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
 }
-# By the name of a law: its values and masses; for a density, the edges of cells and mean heights.
+# Name of a law -> (its values, their masses). A density has (edges of cells, mean heights) instead.
 LawsByName = Mapping[str, tuple[Any, Any]]
 Tables = list[tuple[str, list[str], list[list[Any]]]]  # Tables: (title, column heads, rows).
 
@@ -356,6 +356,7 @@ class Design(Shown):
                 f"The bound {self.bound:.9g} is above the objective {self.objective:.9g}. It is "
                 "therefore no bound on what is minimised, and is not reported."
             )
+            # The dataclass is frozen, so its fields are set through __dict__.
             self.__dict__.update(bound=None, words=(*self.words, note))
 
     if not TYPE_CHECKING:
@@ -418,7 +419,7 @@ class Design(Shown):
         label: str | None = self.details.get("solver")
         if label is None:
             return None
-        return label.split()[0]
+        return label.split()[0]  # Further words may follow the label.
 
     @property
     def solver_effort(self) -> Record:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 # Solvers refuse larger time limits.
 _MAX_TIME_LIMIT_SECONDS = 1e9
+# The printed list of options is wrapped at this many characters.
+_OPTION_LIST_WIDTH = 116
 
 
 class Session:
@@ -226,7 +228,11 @@ class Family(Reports):
         raise NotImplementedError(f"The family {self.name} has neither `open_session` nor `solve`.")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Return the name of the family in its module, which has one in every process."""
+        """Return the name of the variable that holds the family in its module.
+
+        Pickling by this name makes another process use its own object. A family that no variable
+        holds is made anew.
+        """
         for name, value in vars(sys.modules[type(self).__module__]).items():
             if value is self:
                 return name
@@ -437,7 +443,7 @@ class Family(Reports):
             if option.required:
                 default = "required"
             text = f"    {option.name} ({default}): {option.python_help}"
-            lines.append(textwrap.fill(text, 116, subsequent_indent=" " * 8))
+            lines.append(textwrap.fill(text, _OPTION_LIST_WIDTH, subsequent_indent=" " * 8))
         return "\n".join(lines)
 
 
@@ -469,6 +475,7 @@ def _merge_solver_options(options: Record | None, values: Values) -> Options:
 def _refuse_duplicates(options: Values, values: Values) -> None:
     """Raise InvalidRequest if a solver option is given both in `options` and by its name."""
     for name in values:
+        # The number of threads is always set. Its default 1 does not count as given.
         is_default = name == "threads" and options.get(name) == 1
         if options.get(name) is not None and not is_default:
             raise InvalidRequest(f"{name} must be given once. Got it in options as well.")

@@ -263,7 +263,7 @@ def draw_panels(
     panel_values: list[Any] = [""]
     if panel:
         panel_values = points[panel.column].dropna().tolist()
-    has_text_panels = isinstance(next(iter(panel_values), 0), str)
+    has_text_panels = bool(panel_values) and isinstance(panel_values[0], str)
     if has_text_panels:
         values = list(dict.fromkeys(panel_values))
     else:
@@ -273,7 +273,7 @@ def draw_panels(
     if y_quantity.column == "objective":
         y_quantity = _choose_log_axis(y_quantity, points)
     column_count = min(len(values), _MAX_COLUMNS)
-    row_count = -(-len(values) // column_count)
+    row_count = -(-len(values) // column_count)  # The quotient is rounded up.
     panels = []
     for k, value in enumerate(values):
         panel_rows = rows
@@ -300,9 +300,9 @@ def draw_panels(
         "columns": column_count,
         "rows": row_count,
         "width": PAGE_INCHES if column_count > 1 else SCREEN_INCHES,
-        "height": 2.6 if row_count == 1 else 2.2,
+        "height": 2.6 if row_count == 1 else 2.2,  # Inches of one panel.
         "heading": title,
-        "legend": 4,
+        "legend": 4,  # The legend below the panels has at most this many columns.
         "panels": panels,
     }
     return draw_declared_figure(Drawing(figure, template_values=None), rows)
@@ -362,6 +362,7 @@ def _declare_axes(
     if ends is not None:
         scales["x"] = ends
     elif x_quantity.axis_end is not None:
+        # A small margin keeps a marker at 0 whole.
         properties["xlim"] = (-0.01 * x_quantity.axis_end, x_quantity.axis_end)
     return {"set": properties, "scales": scales, "plain": ticks}
 
@@ -431,6 +432,7 @@ def _list_lines(rows: pd.DataFrame, x: str, y: str, line_style: Series) -> list[
     if points.empty:
         return lines
     if points[x].isna().all():
+        # The mechanism is the same at every x, so one row states its height.
         style.pop("x")
         return [*lines, {**style, "kind": "across", "rows": points[:1]}]
     points = points.dropna(subset=[x]).sort_values(x)
@@ -496,6 +498,7 @@ def _list_limits(rows: pd.DataFrame, x: str) -> list[Record]:
         "label": "limit for any outputs, proven interval",
     }
     if ends[x].isna().all():
+        # The interval is the same at every x, so one row states it.
         return [{**style, "kind": "span", "rows": ends[:1], "y": ["bound", "objective"]}]
     return [{**style, "rows": ends, "x": x, "y": ["bound", "objective"]}]
 
@@ -516,6 +519,7 @@ def draw_by_name(
         y_quantity: Column and label of the y axis.
         title: Title of the figure.
     """
+    # The bound equals the number itself, so that no band is drawn.
     points = rows.assign(curve="point", bound=rows[y_quantity.column], name=list(names))
     series = {}
     for k, name in enumerate(points["name"].unique()):
@@ -563,6 +567,7 @@ def _join_single_curves(
         joined_series[joined_name] = replace(
             style,
             label=joined_name,
+            # The first dash is the solid line of the other curves.
             dash=DASHES[1 + k % (len(DASHES) - 1)],
             marker=free_markers[k % len(free_markers)],
             marker_turn=(k, turn_count),
@@ -655,7 +660,7 @@ def make_budget_plots(
             draw_by_notion,
             levels,
             epsilon,
-            Quantity("objective", "minimal δ"),
+            Quantity("objective", "minimal δ"),  # At a fixed loss, δ is the objective.
             make_value_series(levels.get("max_loss", ()), loss_label + " ≤ {:g}"),
             f"{title}: minimal δ of a loss",
             by="max_loss",

@@ -296,6 +296,8 @@ def _fit_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
 def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     """Return truncated geometric noise with the smallest end A that is proven private."""
     ratio = bound_inverse_exponential(epsilon / reach)
+    # Weights fall by e^-ε with every D values. The last listed ones are below e^-46 δ, and 2 D more
+    # leave room for shifts by D.
     tail = math.ceil(reach * (_TAIL_EXPONENT - math.log(delta)) / float(epsilon)) + 2 * reach
     # The weights r^|η| of η = 0, 1, ..., and their partial sums.
     half_weights = np.power(float(ratio), np.arange(tail), dtype=np.float64)
@@ -307,9 +309,11 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
         This is the mass of the last D values. No other mass exceeds e^ε times its shifted mass.
         """
         weight_beyond = half_weights[np.abs(np.arange(end - reach + 1, end + 1))].sum()
-        total_weight = 2 * sums[end] - 1
+        total_weight = 2 * sums[end] - 1  # The weight 1 of η = 0 is counted once.
         return bool(weight_beyond <= float(delta) * (1 + _FLOAT_ROUNDING) * total_weight)
 
+    # With a smaller end the support has at most D values. A shift by D then moves all mass out of
+    # it.
     ends = range((reach + 1) // 2, half_weights.size)
     position = bisect_left(ends, True, key=is_private)
     if position == len(ends):
@@ -319,11 +323,13 @@ def _fit_truncated_geometric(reach: int, epsilon: Fraction, delta: Fraction) -> 
 
     def make_law(end: int) -> IntegerLaw:
         """Return the law with integer weights. The smallest one has at least 64 bits."""
+        # From η = 0 to A the weights lose 1.44 ε A/D bits, as log2 e = 1.44.
         weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
         for _ in range(end):
             # Weights are rounded up, so that no ratio exceeds e^ε.
             weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
-        return IntegerLaw(-end, Distribution([*weights[:0:-1], *weights]))
+        # The slice [:0:-1] reverses the list without its first entry, so that η = 0 occurs once.
+        return IntegerLaw(first=-end, weights=Distribution([*weights[:0:-1], *weights]))
 
     # Some ends are tried, as the first one was found in floating point.
     laws = ((make_law(end), float(end)) for end in range(first_end, first_end + _TRIED_ENDS))
@@ -343,7 +349,8 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
     def is_private(log_variance: float) -> bool:
         """Return whether Gaussian noise with this log-variance is private, in floats."""
         variance = math.exp(log_variance)
-        # Beyond 14 σ the mass of a Gaussian is below 1e-43.
+        # Beyond 14 σ the mass of a Gaussian is below 1e-43. If σ is much smaller than D, the list
+        # must still contain a shift by D.
         length = math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2
         half_weights = np.exp(-(np.arange(length) ** 2.0) / (2 * variance))
         return _hockey_stick_at_shift(half_weights, reach, epsilon) <= delta
@@ -365,7 +372,7 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
         for slack in _PARAMETER_SLACKS:
             variance = Fraction(math.exp(log_variance) * (1 + slack))
             radius, law = discrete_gaussian(variance)
-            yield IntegerLaw(-radius, law), float(variance)
+            yield IntegerLaw(first=-radius, weights=law), float(variance)
 
     return _find_first_private(
         list_laws(), "σ²", reach, notion="dp", budget={"epsilon": epsilon, "delta": delta}
@@ -374,6 +381,8 @@ def _fit_discrete_gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> Fi
 
 def _list_staircases(reach: int, epsilon: Fraction, low: int, high: int) -> list[FittedLaw]:
     """List staircases with inner steps from low to high, evenly spaced if there are many."""
+    # A staircase lists up to 2 D - 1 weights on its top step and D on each side of it. This makes
+    # 4 D, and the size is taken a little larger.
     _check_audit_size(reach, 5 * reach)
     ratio = bound_inverse_exponential(epsilon)
     count = min(_MAX_INNER_STEPS, high + 1 - low)
@@ -389,7 +398,10 @@ def _list_staircases(reach: int, epsilon: Fraction, low: int, high: int) -> list
 
 
 def _noise_length(reach: int, epsilon: Fraction) -> int:
-    """Return the number of noise values after which pure noise has negligible mass."""
+    """Return the number of noise values after which pure noise has negligible mass.
+
+    Its weights fall by e^-ε with every D values. Two steps of D more leave room for shifts by D.
+    """
     return reach * (math.ceil(_TAIL_EXPONENT / float(epsilon)) + 2)
 
 
@@ -401,6 +413,7 @@ def _hockey_stick_at_shift(half_weights: Vector, reach: int, epsilon: Fraction) 
         reach: The shift D.
         epsilon: ε.
     """
+    # The slice [:0:-1] has the weights of ..., 2, 1, so that the weight of 0 occurs once.
     law = np.concatenate([half_weights[:0:-1], half_weights, np.zeros(reach)])
     law /= law.sum()
     shifted_law = np.concatenate([np.zeros(reach), law[:-reach]])

@@ -141,6 +141,7 @@ def _design_for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
 def _follow_curves(search: _Search, single_run: Request, within_curve: WithinCurve) -> None:
     """Search the path of privacy curves: the curve of the best integer noise, scaled by factors."""
     request = search.request
+    # Without rounds, the best noise with which the optimisation would start is returned.
     privacy_losses = optimise_losses(
         request.aim.runs,
         float(request.claim.epsilon),
@@ -294,6 +295,8 @@ def _make_privacy_curve(privacy_losses: Vector) -> Curve:
         largest ε of a program.
     """
     half_law, _ = noise_masses(privacy_losses)
+    # p is the law of the noise, and q is the same law shifted by 1. The slice [:0:-1] has the
+    # masses of ..., 2, 1, so that 0 occurs once.
     p = np.concatenate([half_law[:0:-1], half_law])
     q = np.append(p[1:], 0.0)
     heavy_count = int((half_law > _MIN_CURVE_MASS).sum())
@@ -301,6 +304,7 @@ def _make_privacy_curve(privacy_losses: Vector) -> Curve:
     max_epsilon = min(last_loss, MAX_STICK_EPSILON)
     points = []
     for epsilon in np.linspace(0.0, max_epsilon, _CURVE_POINTS).tolist():
+        # Short fractions keep the exact audit of the curve quick.
         rational = Fraction(epsilon).limit_denominator(10**9)
         stick = float(np.maximum(p - math.exp(float(rational)) * q, 0.0).sum())
         points.append((rational, Fraction(min(1.0, stick)).limit_denominator(10**15)))

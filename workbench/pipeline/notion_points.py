@@ -85,14 +85,20 @@ NOTION_OPTIONS = (
         help='Grid of ε: "0.1:4:40" (40 values, equal steps), "0.1:4:40:log" (equal ratios) or '
         '"0.5,1,2".',
     ),
-    Option("delta", read_grid, "0", "Grid of δ in [0, 1], in the form of --epsilon."),
+    Option(
+        "delta",
+        read_grid,
+        default="0",
+        help="Grid of δ in [0, 1], in the form of --epsilon.",
+    ),
     *map(_make_parameter_option, NOTION_PARAMETERS),
     Option(
         "scale",
         read_grid,
-        "1",
-        "Grid of factors. With --curve: every ε is multiplied by the factor. With --tradeoff: the "
-        "factor s in (0, 1] mixes the function f(α) with perfect privacy, s f(α) + (1 - s)(1 - α).",
+        default="1",
+        help="Grid of factors. With --curve: every ε is multiplied by the factor. With --tradeoff: "
+        "the factor s in (0, 1] mixes the function f(α) with perfect privacy, "
+        "s f(α) + (1 - s)(1 - α).",
     ),
     _MAX_LOSS_GRID,
 )
@@ -100,9 +106,10 @@ NOTION_OPTIONS = (
 
 def _read_runs_grid(value: Any, name: str) -> tuple[int, ...]:
     """Read a grid of numbers of runs, such as "1:10:10". Raises InvalidRequest for a fraction."""
-    read_count = integer_reader(1, _MAX_RUNS)
+    read_count = integer_reader(minimum=1, maximum=_MAX_RUNS)
     counts = []
     for number in read_grid(value, name):
+        # The reader refuses a fraction, and its message shows it as a float.
         count = int(number) if number.denominator == 1 else float(number)
         counts.append(read_count(count, name))
     return tuple(counts)
@@ -249,8 +256,8 @@ def make_notion_plan(
         title: Text before question and loss in the title.
     """
     if not points:
-        return Plan("", [])
-    first_request = points[0][1]
+        return Plan(title="", tasks=[])
+    _, first_request = points[0]
     loss_label = f"{first_request.loss_name} loss"
     full_title = f"{title}{first_request.question}, {loss_label}"
     draw = partial(

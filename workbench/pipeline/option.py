@@ -341,6 +341,7 @@ def check_epsilon_range(
     if minimum <= epsilon <= maximum:
         return
     got = f"{nearest_float(epsilon):g}"
+    # A longer fraction could not be read in an error.
     if epsilon.denominator < 10**9:
         got = format_fraction(epsilon)
     must("epsilon", f"between {float(minimum):g} and {maximum}{suffix}", got)
@@ -436,22 +437,28 @@ def read_renyi_order(value: Any, name: str) -> Fraction:
         name: Name of the option.
     """
     number = read_number(value, name)
-    if not Fraction(1, _MAX_RENYI_ORDER) <= number - 1 <= _MAX_RENYI_ORDER and number > 1:
+    is_in_range = Fraction(1, _MAX_RENYI_ORDER) <= number - 1 <= _MAX_RENYI_ORDER
+    if number > 1 and not is_in_range:
         must(name, f"between 1 + 1e-9 and {float(_MAX_RENYI_ORDER):g}", value)
     return number
 
 
 # Options that several families have.
 
-SOLVER = Option("solver", read_solver_label, "highs", "Solver, named as in `workbench doctor`.")
+SOLVER = Option(
+    "solver",
+    read_solver_label,
+    default="highs",
+    help="Solver, named as in `workbench doctor`.",
+)
 TIME_LIMIT = Option(
     "time_limit", read_seconds, help="Time limit in seconds.", kind=float, solver=True
 )
 MINIMISE = Option(
     "minimise",
     choice_reader("loss", "delta", "epsilon"),
-    "loss",
-    "Quantity to minimise: loss, or else delta or epsilon subject to --max-loss.",
+    default="loss",
+    help="Quantity to minimise: loss, or else delta or epsilon subject to --max-loss.",
 )
 MAX_LOSS = Option(
     "max_loss",
@@ -486,8 +493,8 @@ def make_check_option(*checks: str) -> Option:
     return Option(
         "check",
         choice_reader(*checks),
-        "audit",
-        f"Check of every answer: {', '.join(checks)}.",
+        default="audit",
+        help=f"Check of every answer: {', '.join(checks)}.",
         places=frozenset(("sweep",)),
     )
 

@@ -232,9 +232,9 @@ class Baseline:
             package: Package that registered it, or `USER_PACKAGE`.
         """
         return Published(
-            self.name,
-            package,
-            partial(_audit_baseline, family, self, package),
+            name=self.name,
+            source=package,
+            make_reference=partial(_audit_baseline, family, self, package),
             serves=lambda request: request.aim.runs == 1,  # The audit is of one run.
             any_budget=True,
             fixed={"package": package},

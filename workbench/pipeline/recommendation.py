@@ -139,6 +139,7 @@ def design_within_time(request: Request, time: TimeShares | None = None) -> tupl
     """
     family: Family = request.family
     if time is not None and any(option.name == "time_limit" for option in family.options):
+        # The fraction has a small denominator, so that the limit is about a whole millisecond.
         seconds = float(Fraction(time.solver_seconds).limit_denominator(1000))
         request = request.with_options(replace(request.how.options, time_limit=seconds))
     try:
@@ -194,6 +195,7 @@ class Candidate:
         contains: Names of the classes whose mechanisms all belong to this class.
         uses_solver: Whether it calls a solver. Such classes come after all others.
         complexity: Rank of the class among classes of equal loss. The smallest is recommended.
+            Default: 2, after published channels (0 or 1) and before the best channel (3).
         finds_least_epsilon: Whether `solve` itself finds the minimal ε for the largest loss of a
             query.
         supports_runs: Whether it accepts budgets for several runs.
@@ -238,7 +240,9 @@ class Candidate:
             """Design the request within its time, and read the value of the design."""
             return read(*design_within_time(request(), time))
 
-        return cls(name, needs, solve, request=request, uses_solver=True, **attributes)
+        return cls(
+            name=name, needs=needs, solve=solve, request=request, uses_solver=True, **attributes
+        )
 
 
 def _identity_key(value: Any) -> Any:
@@ -320,6 +324,7 @@ class Query:
     def __getstate__(self) -> Record:
         """Return the fields to pickle, where the matrix of losses replaces a loss function."""
         if self.has_real_answers:
+            # The loss of real answers is a name.
             return self.__dict__
         loss = make_picklable(self.aim.loss, self.losses)
         return {**self.__dict__, "aim": replace(self.aim, loss=loss)}
@@ -384,6 +389,7 @@ class Query:
         for name, option in options.items():
             texts[name] = _format_option_text(option)
         for name, value in self.budget_options.items():
+            # The notion comes last, and δ = 0 is the default of the command.
             if name == "notion" or (name == "delta" and not value):
                 continue
             if isinstance(value, Fraction):
@@ -567,13 +573,14 @@ class _LeastEpsilonSearch:
         step = math.log(_BRACKET_FACTOR)
         top = math.log(self._query.claim.epsilon or _MAX_SEARCH_EPSILON)
         low = math.log(_MIN_SEARCH_EPSILON)
-        high = min(0.0, top)
+        high = min(0.0, top)  # The search begins at ε = 1, whose logarithm is 0.
         while high < top and not self.is_sufficient(high):
             low = high
             high = min(top, high + step)
         if high == top and not self.is_sufficient(high):
             limit = f"{math.exp(top):g}"
             raise NotApplicable(f"no epsilon up to {limit} is sufficient for this loss")
+        # From here on `high` is sufficient. It falls until one step below it is not.
         while low < high - step and self.is_sufficient(high - step):
             high -= step
         low = max(low, high - step)
@@ -588,6 +595,8 @@ class _LeastEpsilonSearch:
         if self.values[min(self.values)].bound is None:
             return
         for offset in _EXCLUSION_STEPS:
+            # The solve is skipped if an ε is excluded already that is larger than the tried one, or
+            # at most half a step smaller.
             if max(self.lower_bounds) < math.exp(high - 1.5 * offset):
                 self.is_sufficient(high - offset)
 
@@ -619,7 +628,8 @@ def find_least_epsilon(query: Query, name: str) -> Value:
             error.bound = max(search.lower_bounds) or None
             raise
         is_stopped = True
-    epsilon, value = min(search.values.items())
+    epsilon = min(search.values)
+    value = search.values[epsilon]
     loss_text = f"loss {value.objective:.9g}"
     return value._replace(
         objective=float(epsilon),

@@ -181,6 +181,8 @@ class Request:
             attributes = vars(self)  # These include cached properties.
         else:
             attributes = {part.name: getattr(self, part.name) for part in fields(self)}
+        # `object.__new__` skips the checks of `__post_init__`. Fields of a frozen dataclass are set
+        # through __dict__.
         request = object.__new__(type(self))
         request.__dict__.update(attributes, how=replace(self.how, options=options))
         return request

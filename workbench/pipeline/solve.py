@@ -389,6 +389,7 @@ class ProblemSession(Session):
         except Infeasible as error:
             if minimise == "loss" or has_feasible_values(str(error)):
                 raise
+            # δ is minimised here, so the message states sufficient values of the others.
             explanation = self._explain_sufficient(request, ("epsilon", "loss"))
             raise Infeasible(f"{error}{explanation}") from None
 
@@ -577,6 +578,7 @@ class _LeastValueSearch:
             return None
         loss = design.details["loss"]
         bound = design.details["bound"]
+        # The chord uses the number that decides: the loss if it is within the limit, or the bound.
         if loss <= self._max_loss:
             self.best = design
             self._chords.values[value] = float(loss - self._max_loss)
@@ -627,6 +629,7 @@ def _search_least_value(
     search = _LeastValueSearch(design_at, request, lower_end, name)
     low, high = search.run()
     notes = [*search.best.words]
+    # A wider interval than that at which the search ends shows that it ended earlier.
     if high - low > Fraction(10 * _RELATIVE_WIDTH) * high:
         interval = f"between {float(low):.12g} and {float(high):.12g}"
         notes.append(f"The search ended with the minimal {name} {interval}.")

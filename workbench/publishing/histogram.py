@@ -18,12 +18,14 @@ privacy losses are too many (`workbench.privacy.joint_bound`). Its parameter is 
 the tolerance of the search.
 
 One row in each of K bins is the composition of K runs of one bin at a shift of 1 (2K under
-replace). So the design for N runs of a count with sensitivity 1 needs no scaling there. It is
-optimal neither among all joint noise, nor proven optimal among independent noise.
+replace). So the design for N runs of a count with sensitivity 1 needs no scaling for one row in
+each bin. This design is not optimal among all joint noise, and not proven optimal among independent
+noise.
 
-No single law is best for all shift vectors. A staircase that is best for 3 rows in one bin loses a
-whole step for each of 1 + 1 + 1. A Gaussian that is best for 1 + 1 + 1 is too narrow for 3. So the
-best candidate is called "best certified candidate", and is not claimed to be optimal.
+No single law is best for all shift vectors. A staircase that is best for three rows in one bin (a
+shift of 3) loses a whole step in each of three bins with one row (three shifts of 1). A Gaussian
+that is best for three shifts of 1 is too narrow for a shift of 3. So the best candidate is called
+"best certified candidate", and is not claimed to be optimal.
 """
 
 from __future__ import annotations
@@ -90,6 +92,7 @@ _GAUSSIAN_EXPONENT = 111  # The discrete Gaussian ends where its masses fall bel
 _MIN_DESIGN_SECONDS = 5  # A search with less time has no design, which takes about 2 s.
 _MAX_VALUES = 4000  # Noise with more values is no candidate.
 _POWER_BITS = 80  # Masses of a scaled design are rounded to this many bits.
+_SCALED_RATIO_DENOMINATOR = 1 << 40  # Denominator of the ratio of the tails of a scaled design.
 _MAX_ENLARGEMENTS = 60  # Steps from the first parameter of a search to one that is private.
 _FIRST_FACTOR = 1.02  # The first of these steps. Each further step is twice as long.
 _MAX_FACTOR = 4.0  # No step is longer than this.
@@ -205,7 +208,7 @@ class _Estimates:
             step: The step of the grid, as `DeltaEstimator` reads it.
         """
         shifts = {part for vector in self._vectors for part in vector}
-        estimator = DeltaEstimator(law, shifts, self._delta, step, self._unit)
+        estimator = DeltaEstimator(law, shifts, self._delta, step=step, unit=self._unit)
         deltas = {vector: estimator.delta_at(vector, self._epsilon) for vector in self._vectors}
         if self._has_all_vectors:
             ranking = sorted(deltas, key=lambda vector: -deltas[vector])
@@ -420,11 +423,13 @@ def _find_least(
         middle_excess = excess(middle)
         if middle_excess <= 0:
             good, good_excess = middle, middle_excess
-            bad_excess *= 0.5 if last_side == 1 else 1
+            if last_side == 1:
+                bad_excess *= 0.5
             last_side = 1
         else:
             bad, bad_excess = middle, middle_excess
-            good_excess *= 0.5 if last_side == -1 else 1
+            if last_side == -1:
+                good_excess *= 0.5
             last_side = -1
     return math.exp(good)
 
@@ -441,8 +446,12 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
 
     @cache
     def estimate_delta(slope: float) -> float:
-        """Estimate δ of geometric noise with a = e^-slope."""
-        return estimates.estimate_delta(FloatLaw(0, np.zeros(1), 1, -slope), slope)
+        """Estimate δ of geometric noise with a = e^-slope. A larger slope is less noise.
+
+        All privacy losses are multiples of the slope, so a grid of this step is exact.
+        """
+        law = FloatLaw(first=0, log_weights=np.zeros(1), period=1, log_ratio=-slope)
+        return estimates.estimate_delta(law, step=slope)
 
     delta = float(budget.delta)
     refused_slope = 2 * pure_slope
@@ -454,8 +463,9 @@ def _fit_geometric(budget: _Budget) -> NoiseCandidate:
     refusal: NotCertified | NotProven | None = None
     for enlargement in _RATIO_ENLARGEMENTS:
         ratio = Fraction(min(numerator + enlargement, _RATIO_DENOMINATOR - 1), _RATIO_DENOMINATOR)
+        noise = IntegerLaw(first=0, weights=[1], period=1, ratio=ratio)
         try:
-            return budget.certify(GEOMETRIC, "a", float(ratio), IntegerLaw(0, [1], 1, ratio))
+            return budget.certify(GEOMETRIC, "a", float(ratio), noise)
         except (NotCertified, NotProven) as error:
             refusal = error
     assert refusal is not None
@@ -472,14 +482,16 @@ def _fit_truncated_geometric(budget: _Budget) -> NoiseCandidate:
     def make_noise(end: int) -> IntegerLaw:
         """Return the noise on -end..end."""
         right = [ratio**k for k in range(end + 1)]
-        return IntegerLaw(-end, Distribution([*right[:0:-1], *right]))
+        # The slice [:0:-1] reverses the list without its first entry, so that η = 0 occurs once.
+        return IntegerLaw(first=-end, weights=Distribution([*right[:0:-1], *right]))
 
     def is_private(end: int) -> bool:
         """Return whether noise on -end..end is (ε, δ)-private, in floats."""
         law = FloatLaw(-end, -slope * np.abs(np.arange(-end, end + 1.0)))
-        return estimates.estimate_delta(law, slope) <= float(budget.delta)
+        return estimates.estimate_delta(law, step=slope) <= float(budget.delta)
 
-    # Beyond this end, the mass that any shift vector moves out of the support is below δ.
+    # A shift vector moves at most N values out of the support. Their mass is below e^-5 δ, because
+    # the weights have fallen to e^-5 δ where they begin.
     high = math.ceil((-math.log(float(budget.delta)) + 5) / slope) + budget.query.max_norm
     if 2 * high > _MAX_VALUES or not is_private(high):
         raise NotProven("Truncated geometric noise has too many values at this budget.")
@@ -512,7 +524,7 @@ def _fit_gaussian(budget: _Budget) -> NoiseCandidate:
     def make_noise(variance: float) -> IntegerLaw:
         """Return the discrete Gaussian noise of a variance exactly."""
         radius, law = discrete_gaussian(Fraction(variance))
-        return IntegerLaw(-radius, law)
+        return IntegerLaw(first=-radius, weights=law)
 
     # Continuous Gaussian noise needs the variance of one coordinate times the largest |v|².
     squared_norm = max(sum(part * part for part in vector) for vector in budget.query.shifts)
@@ -569,6 +581,7 @@ def _calibrate(
         return estimates.estimate_delta(make_law(parameter))
 
     delta = float(budget.delta)
+    # The middle of the bounds that are accepted, from (1 - _DELTA_TOLERANCE) δ to δ.
     target = delta * (1 - _DELTA_TOLERANCE / 2)
     parameter = _find_between(estimate_delta, target, start)
     least_private = math.inf
@@ -587,6 +600,7 @@ def _calibrate(
             parameter = _find_between(estimate_delta, target / factor, parameter)
             continue
         (x, y), (last_x, last_y) = points[-2:]
+        # The line through both points only leads to δ if the bound fell as the parameter rose.
         if not (last_y - y) * (last_x - x) < 0:
             break
         parameter = math.exp(last_x + (math.log(target) - last_y) * (last_x - x) / (last_y - y))
@@ -639,5 +653,7 @@ def _raise_to_power(noise: IntegerLaw, exponent: float) -> IntegerLaw:
     ratio = ZERO
     if noise.ratio:
         power = math.exp(exponent * math.log(noise.ratio))
-        ratio = min(Fraction(round(power * 2**40), 2**40), ONE - Fraction(1, 2**40))
-    return IntegerLaw(noise.first, weights, noise.period, ratio)
+        # The ratio of tails must be below 1, also where the power is rounded to 1.
+        ratio_unit = Fraction(1, _SCALED_RATIO_DENOMINATOR)
+        ratio = min(round(power * _SCALED_RATIO_DENOMINATOR) * ratio_unit, ONE - ratio_unit)
+    return IntegerLaw(first=noise.first, weights=weights, period=noise.period, ratio=ratio)

@@ -260,7 +260,7 @@ class PlanRelease:
 
     def _repr_html_(self) -> str:
         """Return the values and facts of the plan as HTML for a notebook."""
-        rows = [(row[0], f"{row[2]} ({row[3]})") for row in self.rows]
+        rows = [(name, f"{value} ({interval})") for name, _, value, interval, _ in self.rows]
         return render_document("Plan", render_facts([*rows, *self.facts()]))
 
 
@@ -302,7 +302,7 @@ def read_plan(plan: Any) -> dict[str, Any]:
     if not isinstance(statistics, (list, tuple)) or not 0 < len(statistics) <= _MAX_STATISTICS:
         must("plan", f"1 to {_MAX_STATISTICS} tables [[statistic]]", "another form")
     names = _OWN_NAMES | {field.name for field in fields(StatisticOptions)}
-    names -= {"neighbours", "person"}
+    names -= {"neighbours", "person"}  # These hold for the whole plan.
     renamed_entries["statistic"] = [
         _rename(statistic, names, "statistic") for statistic in statistics
     ]

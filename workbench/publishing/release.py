@@ -196,7 +196,8 @@ class Release:
     @property
     def not_promised(self) -> tuple[str, ...]:
         """Return sentences that say what the guarantee does not promise."""
-        # With a column of persons, rows beyond K do not count.
+        # Without a column of persons, one row of a person is protected. With it, all rows are,
+        # because those beyond K do not count.
         max_rows = 1 if self.statistic.person_column is None else None
         return list_limits(max_rows, has_ledger=self.has_ledger)
 
@@ -358,8 +359,8 @@ class Release:
         labels = self.labels or [self.statistic.describe()]
         if published is None:
             return pd.DataFrame({"cell": labels})
-        lows = [interval[0] for interval in published.intervals]
-        highs = [interval[1] for interval in published.intervals]
+        lows = [low for low, _ in published.intervals]
+        highs = [high for _, high in published.intervals]
         columns = {"cell": labels, "value": published.values, "low": lows, "high": highs}
         return pd.DataFrame(columns)
 
@@ -445,6 +446,7 @@ def format_number(value: float, error: float | None) -> str:
         return str(value)
     decimals = _MAX_VALUE_DECIMALS
     if error:
+        # With these decimals the error has three significant digits.
         decimals = min(decimals, max(0, 2 - math.floor(math.log10(error))))
     return f"{value:.{decimals}f}"
 

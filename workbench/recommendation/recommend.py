@@ -111,7 +111,7 @@ _LAW_COLUMNS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_LAW_COLUMNS, "command", "notes")
 # The columns rmse, worst, bias and bits are computed for at most this many masses (answers times
 # outputs). They are empty for larger mechanisms.
-_MAX_READ_MASSES = 1_000_000
+_MAX_MEASURED_MASSES = 1_000_000
 # A bound that exceeds a loss of its class by more than this share is false, and is not shown. Less
 # is a rounding error.
 _BOUND_ROUNDING = 1e-9
@@ -414,8 +414,8 @@ def _check_query(query: Query) -> None:
         if query.aim.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
-        # Errors in the loss are errors of the user as well.
-        assert query.losses
+        # Errors in the loss are errors of the user as well, and computing the losses raises them.
+        _ = query.losses
 
 
 def _compare_classes(
@@ -660,22 +660,22 @@ def _measure_law(query: Query, value: Value, *, is_unbiased: bool) -> Row:
     if query.has_real_answers:
         return _measure_real_law(query, value, is_unbiased=is_unbiased)
     question = query.question
-    if value.mechanism is None or question.k * question.m > _MAX_READ_MASSES:
+    if value.mechanism is None or question.k * question.m > _MAX_MEASURED_MASSES:
         return {}
     rows, outputs = compute_float_laws(query, value.mechanism)
     losses = query.losses
     if outputs != question.outputs:
         question = question.with_outputs(outputs)
         losses = make_loss_table(question, query.aim.loss)
-    is_used = rows.max(axis=0) > 0
+    is_used = rows.max(axis=0) > 0  # Outputs that have a probability above 0 at some answer.
     answer_losses = (rows[:, is_used] * losses.floats[:, is_used]).sum(axis=1)
-    columns: Row = {
-        "worst": float(answer_losses.max()),
-        "bits": max(1, int(is_used.sum()) - 1).bit_length(),
-    }
+    # The used outputs are numbered from 0. A single output counts as one bit.
+    largest_number = max(1, int(is_used.sum()) - 1)
+    columns: Row = {"worst": float(answer_losses.max()), "bits": largest_number.bit_length()}
     if question.numbers is not None:
         inputs, output_values = question.coordinates
         columns["bias"] = float(np.abs(rows @ output_values - inputs).max())
+        # With max_loss the objective is an ε, otherwise a mean squared loss.
         if query.losses.name == "squared" and query.aim.max_loss is None:
             columns["rmse"] = value.objective**0.5
     return columns
@@ -691,6 +691,7 @@ def _measure_real_law(query: Query, value: Value, *, is_unbiased: bool) -> Row:
     law = getattr(mechanism, "real_law", mechanism)
     bias: Any = 0.0
     if not is_unbiased:
+        # Depending on its type, a law states its largest bias as `largest_bias` or as `bias`.
         bias = getattr(law, "largest_bias", getattr(law, "bias", None))
     columns: Row = {} if bias is None else {"bias": float(bias)}
     if query.aim.max_loss is not None or not is_unbiased:

@@ -204,8 +204,10 @@ def _find_lowest_bound(query: Query, rows: Sequence[Row]) -> float | None:
     lower_bounds = []
     for row in rows:
         if row["bound"] is not None or STOPPED_NOTE in row["notes"]:
+            # A stopped class without a bound has the trivial bound 0.
             lower_bounds.append(row["bound"] or 0.0)
         elif row["objective"] is not None:
+            # The parameters of this mechanism are given, so no other one of its class is compared.
             lower_bounds.append(row["objective"])
     return min(lower_bounds)
 
@@ -281,7 +283,10 @@ def _compute_query_exposure(query: Query, mechanism: Any) -> float:
     result = find_float_exposure(
         rows, question.neighbour_pairs, epsilon, is_directed=question.directed
     )
-    return upper_bound if result is None else result[0]
+    if result is None:
+        return upper_bound
+    exposure, _ = result
+    return exposure
 
 
 def _describe_uncertified(rows: Sequence[Row], best: Row) -> Iterator[str]:
@@ -317,6 +322,7 @@ def _describe_outputs(query: Query, mechanism: Any) -> str:
     else:
         order = [*range(len(inputs))]
         if query.grid is not None:
+            # The middle answer is the median of the numbers, in whatever order they are listed.
             order.sort(key=query.grid.places.__getitem__)
         position = order[len(inputs) // 2]
     rows, outputs = compute_float_laws(query, mechanism)
@@ -440,6 +446,7 @@ def _recommend_for_averages(
     known_rows = [row for row in unbiased_rows if row["rmse"] is not None]
     if not known_rows:
         return
+    # Among equal errors, a class with its own mechanism comes first.
     best = min(known_rows, key=lambda row: (row["rmse"], BORROWED_NOTE in row["notes"]))
     loss_kind = _name_loss(query.range_query.weights is None)
     purpose = " if many answers are averaged (unbiased)"

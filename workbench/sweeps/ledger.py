@@ -419,6 +419,8 @@ class Ledger:
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
         with self._translated_errors():
+            # The letter g follows the last hexadecimal digit, so the interval has all keys with the
+            # prefix. A second row shows that the prefix is not unique.
             rows = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2",
                 (prefix, prefix + "g"),

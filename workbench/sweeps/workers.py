@@ -219,7 +219,7 @@ def run_on_processes(
     if jobs <= 1:
         yield from enumerate(map(function, tasks))
         return
-    waiting = list(range(len(tasks)))[::-1]
+    waiting = list(range(len(tasks)))[::-1]  # The next task is the last one.
     suspects: list[int] = []
     deaths: Counter[int] = Counter()
     try:
@@ -236,6 +236,7 @@ def run_on_processes(
             )
         for index in suspects:
             died_again: list[int] = []
+            # One more death of its process adds the task to `died_again`.
             deaths[index] = MAX_DEATHS
             yield from _run_in_pool(
                 tasks,
@@ -307,6 +308,7 @@ def _run_in_pool(
     while waiting or running:
         try:
             while waiting and len(running) < capacity:
+                # `submit` may find a broken pool. The task then stays in `waiting`.
                 running[pool.submit(function, tasks[waiting[-1]])] = waiting[-1]
                 waiting.pop()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -443,8 +445,10 @@ def _gather_answers(
     from distributed import KilledWorker
     from distributed import wait as wait_for
 
+    # Dask would return a stored result for a pure function of equal arguments.
     futures = client.map(solve_task, list(tasks), pure=False, key="sweep")
     running = {future.key: (future, index) for index, future in enumerate(futures)}
+    # The cluster keeps a result as long as some variable here refers to its future.
     del futures
     seconds_without_workers = 0.0
     while running:
