@@ -495,7 +495,10 @@ class Privacy(Shown):
 
 
 def _measurement_identity(measuring_notion: Notion) -> tuple[Any, ...]:
-    """Return the methods that define a measurement. Notions with equal methods measure the same."""
+    """Return the methods that define a measurement. Notions with equal methods measure the same.
+
+    A method that a notion inherits is the same object in both classes.
+    """
     notion_class = type(measuring_notion)
     coefficients = getattr(notion_class, "coefficients", None)
     return notion_class.measure, coefficients, getattr(notion_class, "counts_excess", None)
@@ -621,10 +624,12 @@ def audit(
     """Audit all comparisons of a mechanism exactly, each at its budget.
 
     Args:
-        mechanism: As for `workbench.privacy.public_audit.audit`, like the others.
-        epsilon: A number, a mapping label -> number, or None.
-        loss: Name of a loss, or None.
-        data: Inputs to average over, or None.
+        mechanism: A mechanism, or a Design or Certificate of one.
+        epsilon: A finite number >= 0, or a mapping label -> number. None for the ε of the
+            certificate, otherwise 0.
+        loss: Name of a loss, as `compute_expected_error` accepts. None: no loss is reported,
+            except "absolute" if data are given.
+        data: Inputs to average over, as `compute_expected_error` accepts. None for its default.
 
     Raises:
         InvalidRequest: An argument is wrong or does not fit the mechanism.

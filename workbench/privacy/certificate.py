@@ -200,7 +200,9 @@ class Certificate(Shown):
                 labels: Any = self.bias.inputs, self.bias.outputs
             else:
                 labels = self._read_recorded_labels("inputs"), self._read_recorded_labels("outputs")
-            if len({*labels[0]}) == len(labels[0]):
+            inputs, _ = labels
+            # With two equal inputs, a label would not tell which row is meant.
+            if len({*inputs}) == len(inputs):
                 self.__dict__["mechanism"] = replace(mechanism, axis_labels=labels)
         except InvalidRequest:
             pass  # The record has no list of labels, or not one label for every row.

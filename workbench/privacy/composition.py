@@ -122,9 +122,9 @@ class Composition(Shown):
 
     def facts(self) -> Facts:
         """Return the bounds as rows (label, text) of a report."""
-        runs = self.times if isinstance(self.times, tuple) else (self.times,)
+        counts = self.times if isinstance(self.times, tuple) else (self.times,)
         return [
-            ("runs", " + ".join(map(str, runs))),
+            ("runs", " + ".join(map(str, counts))),
             ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
             ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}"),
             *([ONE_SIDED_NOTE] if self.is_one_sided else []),
@@ -137,6 +137,7 @@ class Composition(Shown):
         """
         step = _choose_grid_step(self.runs, ZERO, _SETTINGS.rough_points)
         law = _compose_privacy_losses(self.runs, step, is_upper=True)
+        # If ε is 0, the plot ends at 1.
         last_epsilon = 1.5 * min(self.epsilon, _SETTINGS.max_plotted_epsilon) or 1.0
         epsilons = np.linspace(0, last_epsilon, _SETTINGS.plotted_points)
         deltas = [float(law.delta(Fraction(epsilon))) for epsilon in epsilons]
@@ -194,7 +195,7 @@ class CompositionSeries(Shown):
         infinite_counts = [str(item.times) for item in self.compositions if item not in finite]
         if not finite:
             raise InvalidRequest("No number of runs has a finite epsilon at this delta to draw.")
-        runs = [item.times for item in finite]
+        run_counts = [item.times for item in finite]
         high = [getattr(item, name) for item in finite]
         # A segment joins the lower and the upper bound of each number of runs.
         segment_runs = [item.times for item in finite for _ in range(2)]
@@ -203,7 +204,7 @@ class CompositionSeries(Shown):
             ends += [getattr(item, f"{name}_low"), getattr(item, name)]
         series = [
             make_series("from the lower to the upper bound", "segments", 1, segment_runs, ends),
-            make_series("upper bound (safe)", "filled", 0, runs, high),
+            make_series("upper bound (safe)", "filled", 0, run_counts, high),
         ]
         note = ""
         if infinite_counts:
@@ -360,6 +361,7 @@ class ComposedClaim:
         """
         pair = compute_dominating_pair(mechanism)
         if not pair.violation_masses(epsilon / runs)[0]:
+            # `check` needs no grid then, but a claim must have a step > 0.
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
         steps = _list_proof_steps(pair, runs, epsilon, delta)
         _, step = _bound_delta_above([(pair, runs)], epsilon, steps, delta)
@@ -410,6 +412,7 @@ class ComposedClaim:
             M = m min(R, 4 ⌊√(R d)⌋ + 4)
         """
         points = math.ceil(sum(_max_finite_privacy_losses(pair)) / self.step) + 1
+        # The units are counted as for many runs in `workbench.privacy.audit_work`.
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
         if self.delta * 10**_SETTINGS.max_digits > 1:
             digits += len(str(math.floor(1 / self.delta)))
@@ -470,6 +473,7 @@ def _max_finite_privacy_losses(pair: Laws) -> tuple[float, float]:
     ratios = [ratio for ratio, *_ in pair.steps if ratio]
     if not ratios:
         return 0.0, 0.0
+    # The steps are in the order of falling ratios P*/Q*.
     return log_upper_bound(ratios[0]), log_upper_bound(1 / ratios[-1])
 
 
@@ -504,6 +508,7 @@ def _bound_epsilon(
         least_ratio = _minimise_ratio(runs[0][0], delta)
         if least_ratio is None:
             return math.inf, math.inf
+        # ln r = -ln(1/r), so an upper bound at 1/r gives a lower bound at r.
         return max(0.0, -log_upper_bound(1 / least_ratio)), log_upper_bound(least_ratio)
     pure_lower: Fraction | None = None
     pure_upper: Fraction | None = None
@@ -558,10 +563,11 @@ def _bound_largest_loss(runs: Runs) -> Interval | None:
     """
     ratios = []
     for pair, times in runs:
-        ratio = pair.max_ratio[0]
+        ratio, _ = pair.max_ratio
         if not ratio:
             return None
         ratios.append((ratio, times))
+    # ln r = -ln(1/r), so an upper bound at 1/r gives a lower bound at r.
     upper = sum(Fraction(log_upper_bound(ratio)) * times for ratio, times in ratios)
     lower = -sum(Fraction(log_upper_bound(1 / ratio)) * times for ratio, times in ratios)
     return Fraction(lower), Fraction(upper)
@@ -597,6 +603,7 @@ def _bound_delta_above(
 
     The search ends at the first bound that is at most `target_delta`.
     """
+    # No bound on δ exceeds 1, so the bound of the first grid replaces this one.
     best = Fraction(2), ONE
     bits = _count_mass_bits(target_delta)
     for step in dict.fromkeys(steps):
@@ -639,6 +646,7 @@ def _list_grid_steps(
     `_choose_grid_step`.
     """
     step = _choose_grid_step(runs, interval, points)
+    # A smaller anchor would make the grid more than 16 times as fine.
     if anchor > step / 16:
         return [anchor / math.ceil(anchor / step), step]
     return [step]
@@ -720,6 +728,7 @@ def _find_worst_neighbours(
     for subject, (_, times) in zip(subjects, runs, strict=True):
         pairs = list_compared_laws(subject)
         moments = np.array([_log_moments(pair, orders) for pair in pairs])
+        # The last column is the mass with an infinite privacy loss, which belongs to no order.
         total_moments += times * moments.max(axis=0)[:-1]
         best_at_orders = moments.argmax(axis=0).tolist()
         has_few = len(pairs) <= _SETTINGS.few_comparisons

@@ -153,6 +153,7 @@ class Profile(Shown):
             δ for each ε. Shape (n,).
         """
         deltas = np.zeros(epsilons.shape)
+        # For a larger ε, e^ε would be infinite in floats, and 0 e^ε no number.
         growth = np.exp(np.minimum(epsilons, 700.0))
         for curve in self.curves:
             starts = [self._breakpoint_epsilons[piece.low] for piece in curve]

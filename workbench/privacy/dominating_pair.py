@@ -85,7 +85,7 @@ def _select_upper_candidates(heights: list[float], slopes: list[float]) -> list[
     a = np.array(heights)
     b = np.array(slopes)
     envelope = _compute_upper_envelope({*zip(heights, slopes, strict=True)})
-    hull: Vector = np.array(envelope)[::-1]
+    hull: Vector = np.array(envelope)[::-1]  # `np.interp` needs increasing B.
     is_near = a >= np.interp(b, hull[:, 1], hull[:, 0]) - _MAX_FLOAT_ERROR
     return np.flatnonzero(is_near | (b < _MIN_FLOAT_SLOPE)).tolist()
 

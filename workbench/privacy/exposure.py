@@ -88,6 +88,7 @@ def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     pairs: Any = channel.neighbours
     is_directed = pairs is not None
     if pairs is None:
+        # There are about row_count² / 2 unordered pairs.
         if row_count * row_count * len(channel.rows[0]) > 2 * _MAX_MASSES:
             return None
         pairs = np.transpose(np.tril_indices(row_count, -1))  # All (i, j) with j < i, row by row.

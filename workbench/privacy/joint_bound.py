@@ -6,10 +6,12 @@ shift vector. A claim (ε, δ) is proven if all upper bounds are at most δ, and
 bound exceeds δ. Otherwise it stays undecided.
 
 The basic step of the grid is h = 7 L / (10 · 1024). L is the largest |bits of k - bits of l| + 1
-over all ratios k/l of one coordinate in lowest terms, without 0. So the grid has at most a few
-thousand points. Let N be the largest L1 norm of a shift vector. The losses of noise for a pure
-budget are often multiples of ε/N, whose sums reach ε. So the first step that is tried is
-ε / (N ⌈ε/(N h)⌉), if it is at least h/4. If it does not prove a claim, h is tried.
+over all ratios k/l of one coordinate in lowest terms, without 0. Such a ratio is below 2^L, and its
+logarithm below L ln 2 < 7 L / 10. So the privacy losses of one coordinate lie within 1024 steps of
+0, and the grid has at most a few thousand points. Let N be the largest L1 norm of a shift vector.
+The losses of noise for a pure budget are often multiples of ε/N, whose sums reach ε. So the first
+step that is tried is ε / (N ⌈ε/(N h)⌉), if it is at least h/4. If it does not prove a claim, h is
+tried.
 `tools/check_certificate.py` uses the same steps, so that its bounds are the same.
 """
 
@@ -135,6 +137,7 @@ class GridConvolutions:
         """Return the distribution of the sum of two losses, and count its work."""
         check_time_limit()
         points = len(left.masses) + len(right.masses)
+        # This is the work of a product of polynomials in `workbench.privacy.audit_work`.
         self._use_units(7 * points * (20 + 3 * self._digits))
         return left * right
 
@@ -171,7 +174,8 @@ def bound_joint_delta(
     convolutions = GridConvolutions(mechanism, epsilon, delta, is_upper=True)
     if vectors is None:
         vectors = mechanism.question.shifts
-    return _find_worst_bound(vectors, convolutions.law_of, epsilon)[0]
+    bound, _ = _find_worst_bound(vectors, convolutions.law_of, epsilon)
+    return bound
 
 
 def _find_worst_bound(
@@ -181,6 +185,7 @@ def _find_worst_bound(
 ) -> tuple[Fraction, ShiftVector]:
     """Return the largest bound on δ, and its shift vector."""
     bounds: dict[int, Fraction] = {}
+    # No bound is below 0, so the bound of the first vector replaces this one.
     worst: tuple[Fraction, ShiftVector] = (-ONE, ())
     for vector in vectors:
         law = law_of(vector)
@@ -426,4 +431,5 @@ def can_bound_claim(claim: Claim) -> bool:
     if "epsilon" not in claim.values or not claim.values.get("delta"):
         return False
     requirements = claim.notion.requirements(claim.values)
+    # A subclass of HockeyStick has a slope instead of a rational ε.
     return len(requirements) == 1 and type(requirements[0]) is HockeyStick

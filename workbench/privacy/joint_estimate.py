@@ -101,6 +101,7 @@ class FloatLaw:
             right = np.arange(high + 1, high + 1 + self.period)
             left = np.arange(low - self.period, low)
             values = np.concatenate([values, right, left])
+            # The masses of merged outcomes add up to 1 + ratio + ratio² + ... = 1 / (1 - ratio).
             repeats = np.full(2 * self.period, -math.log(-math.expm1(self.log_ratio)))
             extra = np.concatenate([extra, repeats])
         p = self._log_weights_at(values) + extra - self.log_total
@@ -139,8 +140,9 @@ class DeltaEstimator:
         self._delta = delta
         self._pairs = {shift: law.compare_with_shift(shift) for shift in shifts}
         if step is None:
-            largest = 1e-300
+            largest = 1e-300  # The step is positive even if all privacy losses are 0.
             for p, q in self._pairs.values():
+                # Outcomes with a mass below e^-40 δ do not matter for the step.
                 is_finite = np.isfinite(p) & np.isfinite(q) & (p > math.log(delta) - 40)
                 differences = np.abs(p[is_finite] - q[is_finite])
                 largest = max(largest, float(differences.max(initial=0.0)))

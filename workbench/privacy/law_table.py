@@ -123,6 +123,7 @@ def build_law_table(mechanism: Any) -> Table | None:
     if isinstance(mechanism, Channel):
         return _write_channel_table(mechanism)
     inputs: Any = getattr(mechanism, "inputs", None)
+    # With `direct`, a law of `NearestOutputs` depends on the step of the answer besides its cell.
     if inputs is None or not hasattr(mechanism, "law") or getattr(mechanism, "direct", False):
         return None
     cell_count = len(inputs) * len(mechanism.outputs)
@@ -160,7 +161,11 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
         InvalidRequest: Its parts do not fit together.
     """
     kind, *options = (part.strip() for part in heads[0].split(" | "))
-    option_values = dict(option.partition(" ")[::2] for option in options)
+    # An option such as "sensitivity 1" is a name, a space and a value.
+    option_values = {}
+    for option in options:
+        name, _, value = option.partition(" ")
+        option_values[name] = value
     if any(len(row) != len(heads) for row in rows):
         raise CorruptFile(f"Every row must have {len(heads)} cells.")
     if kind.startswith(_MODULO):
@@ -384,7 +389,7 @@ def _write_real_table(mechanism: AdditiveRealNoise) -> Table | None:
     if question.clamp is not None:
         head += f" | clamp {format_range(question.clamp)}"
     total = mechanism.total
-    first_end = law.first - Fraction(1, 2)
+    first_end = law.first - Fraction(1, 2)  # The cell j begins at j - 1/2, in units of its width.
     numbers = [(first_end + k) * mechanism.width for k in range(len(law.weights) + 1)]
     ends = [format_fraction(number) for number in numbers]
     rows = []
@@ -415,16 +420,17 @@ def _read_reals(option_values: dict[str, str], rows: Sequence[Sequence[str]]) ->
         elif label == "0":
             atom += _read_mass(mass)
         else:
-            low, *high = (
+            # In units of the width, the cell j goes from j - 1/2 to j + 1/2.
+            first_cell, *next_cells = (
                 read_cell_number(end) / width + Fraction(1, 2) for end in label.split(" to ")
             )
-            if len(high) != 1 or high[0] != low + 1 or low.denominator != 1:
+            if next_cells != [first_cell + 1] or first_cell.denominator != 1:
                 shown_label = label[:_MAX_QUOTED_CHARACTERS]
                 raise CorruptFile(
                     f"A cell must be {float(width):g} wide and lie on the grid. "
                     f"Got {shown_label!r}."
                 )
-            cells.append((str(low), _read_mass(mass)))
+            cells.append((str(first_cell), _read_mass(mass)))
     if atom >= 1:
         raise CorruptFile("The probability of the atom must be below 1.")
     share = 1 - atom  # This is the share of the cells and tails, to which the atom is added.
@@ -521,6 +527,7 @@ def _read_pieces(
     """Build a mechanism on real inputs from two rows for every piece. Raises CorruptFile."""
     places = [*map(read_cell_number, labels)]
     values = rationals_or_none(outputs)
+    # Every other row is a left end. The last row is the right end of the last piece.
     knots = (*places[0::2], *places[-1:])
     piece_ends = [end for piece in pairwise(knots) for end in piece]
     if values is None or len(places) % 2 or places != piece_ends:

@@ -259,6 +259,7 @@ def _read_json_contents(text: str) -> FileContents:
 def _read_csv_contents(text: str) -> FileContents:
     """Read a table of a law or of numbers from CSV. Raises CorruptFile, InvalidRequest."""
     lines = list_lines(text)
+    # Each separator is tried on the first line. A file without lines has no heads.
     for separator in ",;\t" if lines else "":
         heads: list[str] = []
         # With a wrong separator a quote may end inside a cell, which raises CorruptFile.

@@ -206,7 +206,8 @@ class PrivacyLossLaw:
         unshifted = self._unshifted_delta(epsilon)
         if not unshifted or not self.cut_runs or not self.masses(1):
             return unshifted
-        # η is at most a thousandth of δ, so that subtracting it hardly weakens the bound.
+        # η is at most a thousandth of δ and of 1 - δ (or 10^-12, if 1 - δ is smaller), so that
+        # subtracting it hardly weakens the bound.
         max_lost_mass = unshifted * max(1 - unshifted, Fraction(1, 10**12)) / 1000
         shift, lost_mass = self._bound_cut_shift(max_lost_mass)
         return max(ZERO, self._unshifted_delta(epsilon + shift) - lost_mass)

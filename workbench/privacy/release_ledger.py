@@ -324,7 +324,7 @@ class ReleaseLedger:
         """Enter a release. It is on the disk when this method returns.
 
         Args:
-            release: LedgerEntry to enter. It gets the next number of the ledger.
+            release: The release. It gets the next number of the ledger.
 
         Returns:
             All releases of the ledger, this one last.
@@ -715,6 +715,7 @@ def _connect_database(path: Path) -> Iterator[sqlite3.Connection]:
     Errors of SQLite become InvalidRequest or CorruptFile.
     """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
+    # Without an isolation level, `sqlite3` begins no transactions of its own.
     try:
         with closing(
             sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)

@@ -63,8 +63,8 @@ _MAX_EXP_EPSILON = 700.0  # A larger ε counts as this one, because e^ε is no d
 _MIN_RATIO_EXCESS = 1e-6
 # A mass that exceeds its bound by less is below the accuracy of a solver, and no violation.
 _MIN_MASS_EXCESS = 1e-12
-_MAX_GROUP_EXPONENT = 80  # Shares of the private law down to 2^-80 are tried for noise on a group.
-_MAX_LINE_EXPONENT = 60  # Shares of the private law down to 2^-60 are tried for noise on a line.
+_MAX_GROUP_EXPONENT = 80  # Shares of the private law above 2^-80 are tried for noise on a group.
+_MAX_LINE_EXPONENT = 60  # Shares of the private law above 2^-60 are tried for noise on a line.
 _SHARE_HALVINGS = 10  # A share that may be large is found up to 2^-10 of itself.
 
 
@@ -73,12 +73,12 @@ def find_least_share(
 ) -> tuple[Mixture, Fraction]:
     """Find the smallest share θ of a private law for which a mixture is accepted.
 
-    The search first finds the smallest power of two, 2^-j with j <= `max_exponent`. Then it bisects
-    between this power and the next one.
+    The search first finds the smallest power of two, 2^-j with j < `max_exponent`. Then it bisects
+    between this power and half of it.
 
     Args:
         mix: Maps θ to the mixture, or to None if the mixture is refused.
-        max_exponent: Largest j of the search.
+        max_exponent: The exponents j < max_exponent are tried.
         halvings: Number of bisection steps.
 
     Returns:
@@ -349,6 +349,7 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
                 is_accepted=lambda candidate: provably_satisfies_claim(candidate, claim),
                 max_exponent=_MAX_LINE_EXPONENT,
             )
+    # Raised weights are rounded up to integers. The scale keeps this rounding small.
     scaled_weights = [weight << _RATIO_BITS for weight in noise.weights]
     ratio = bound_inverse_exponential(epsilon)
     repaired_law = raise_law_to_ratio(noise.first, scaled_weights, reach, ratio)
@@ -360,6 +361,7 @@ def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     moved_mass = ZERO
     for before, after in zip(weights_before, weights_after, strict=True):
         moved_mass += abs(before / noise.total - after / repaired_law.total)
+    # Mass that moves changes two sums: it is missing at one integer and added at another.
     return candidate, moved_mass / 2
 
 
@@ -377,7 +379,7 @@ def mix_line_noise(
         mechanism: Noise without tails.
         private_law: A private law on the same integers or cells.
         is_accepted: Decides whether a mixture is private enough.
-        max_exponent: Shares of at least 2^-max_exponent are tried.
+        max_exponent: Shares above 2^-max_exponent are tried.
 
     Returns:
         The mixture, and the share of the private law.

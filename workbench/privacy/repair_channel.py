@@ -34,7 +34,7 @@ Rows = list[list[Fraction]]
 # A mixture that preserves means is tried for α = 2^-power with these powers.
 _AVERAGE_POWERS = (1, 2, 3, 4, 6, 8, 12, 16)
 _UNIFORM_POWERS = (12, 16, 20, 24, 28, 32, 40, 48)
-_MAX_SHARE_EXPONENT = 96  # Shares of the centre of at least 2^-96 are tried.
+_MAX_SHARE_EXPONENT = 96  # Shares of the centre above 2^-96 are tried.
 _SHARE_HALVINGS = 6  # The share of the centre is then refined to 1/64 of itself.
 _SUM_BITS = 96  # Masses are rounded to this many binary digits before they are averaged.
 _MIN_CENTRE_UNITS = 1 << 44  # An output in use gets a mass of about 2^-20, in units of 2^-64.
@@ -155,6 +155,7 @@ def _average_row(rows: Sequence[Distribution]) -> list[Fraction]:
     for column in range(width):
         total = sum((row.integers[column] << _SUM_BITS) // row.total for row in rows)
         is_used = any(row.integers[column] for row in rows)
+        # The shift by 32 rounds the mean, in units of 2^-96, down to units of 2^-64.
         units.append(max(_MIN_CENTRE_UNITS, total // row_count >> 32) if is_used else 0)
     unit_total = sum(units)
     return [Fraction(unit, unit_total) for unit in units]

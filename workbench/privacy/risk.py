@@ -272,6 +272,7 @@ class Risk(Shown):
     def _draw_trade_off(self, axis: Axes, claim: Claim | None) -> None:
         """Draw the trade-off curve, and that of a claim."""
         vertices = self.trade_off
+        # If outcomes that only Q can produce exist, the curve falls from β = 1 at α = 0.
         if vertices[0][1] < 1:
             vertices = ((ZERO, ONE), *vertices)
         series = [make_series("this mechanism", "line", 0, *zip(*vertices, strict=True))]
@@ -299,7 +300,9 @@ class Risk(Shown):
             axis.set_axis_off()
             return
         rho = self.rho[1]
-        max_value = 2 * finite[-1][1]
+        # The line ρα is drawn up to twice the divergence of the largest order.
+        _, last_value = finite[-1]
+        max_value = 2 * last_value
         line = []
         for order, _ in finite:
             if rho * float(order) <= max_value:
@@ -339,7 +342,8 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     # Q* can produce lower β but not α, so they add no vertex.
     vertices = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]
     trade_off = (*reversed(vertices), (ONE, ZERO))
-    return Risk(subject, trade_off, pair.max_ratio[0], exact_prior, tuple(laws))
+    bayes_factor, _ = pair.max_ratio
+    return Risk(subject, trade_off, bayes_factor, exact_prior, tuple(laws))
 
 
 def _compute_claimed_curve(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
