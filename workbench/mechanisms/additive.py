@@ -315,7 +315,7 @@ class AdditiveNoise(ShownMechanism):
             differences |= {(shift % order,), (-shift % order,)}
         if differences <= {*self.question.differences}:
             return self
-        return AdditiveNoise(ModuloNoise(self.question.order - 1, max_shift=max_shift), self.masses)
+        return AdditiveNoise(ModuloNoise(n=order - 1, max_shift=max_shift), self.masses)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
@@ -337,7 +337,9 @@ class AdditiveNoise(ShownMechanism):
         n = self.question.order
         steps = np.arange(n)
         f = self.pmf
-        # The mean errors above x come from η < N - x, those below x from η >= N - x.
+        # Entry x of both arrays belongs to the answer x. The mean errors above x come from
+        # η < N - x, those below x from η >= N - x. So the sums over η are read in reverse order.
+        # For x = 0 no η is that large, so the error below is 0.
         error_above = np.cumsum(f * steps)[::-1]
         error_below = np.append(0.0, np.cumsum((f * (n - steps))[::-1])[:-1])
         absolute_error = error_above + error_below
@@ -378,7 +380,7 @@ class AdditiveNoise(ShownMechanism):
             "noise η, added to the true answer",
             labels=range(self.pmf.size),
             values=self.pmf,
-            min_visible_share=-1.0,
+            min_visible_share=-1.0,  # Masses of 0 are drawn too.
         )
 
     def _list_marginal_series(self) -> list[FigureData]:

@@ -290,7 +290,10 @@ class Channel(ShownMechanism):
 
     @property
     def pairs(self) -> Pairs:
-        """Return every ordered pair of neighbouring rows, sorted; (0, 0) if there is one row."""
+        """Return every ordered pair of neighbouring rows, sorted.
+
+        A channel of one row compares this row with itself, because an audit needs a comparison.
+        """
         if self.neighbours is not None:
             return self.neighbours
         if len(self.rows) > 1:
@@ -336,7 +339,10 @@ class Channel(ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """Return the size of an audit of every row and every pair."""
-        extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
+        extremes = None
+        if self.neighbours is None:
+            # `find_extreme_pairs` finds at most one pair for each output.
+            extremes = min(len(self.pairs), len(self.rows[0]))
         return AuditSize.from_laws(self.rows, len(self.pairs), extremes=extremes)
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
@@ -446,6 +452,7 @@ class Channel(ShownMechanism):
         """Return a lower bound on the digits of `to_dict`; 0 if there is no `short_record`."""
         if self.neighbours is not None:
             return 0
+        # A hexadecimal digit holds 4 bits, and every weight has the prefix 0x besides.
         return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> Record | None:

@@ -62,6 +62,7 @@ def _round_up_masses(law: Any, total: Fraction, last_cell: int) -> tuple[_Runs, 
     if law.first != -law.last or weights != weights[::-1] or law.period > law.last:
         return None
     scale = (1 << _MASS_BITS) / total
+    # Position law.last is the cell 0, because the law is even. |η| has the mass of two other cells.
     masses = [math.ceil(weights[law.last] * scale)]
     masses += [math.ceil(2 * weight * scale) for weight in weights[law.last + 1 :]]
     block = masses[-law.period :]
@@ -161,6 +162,7 @@ class CutNoise:
             )
         weights = law.weights_between(-last_cell, last_cell)
         self.is_even = weights == weights[::-1]
+        # Position last_cell is the cell 0. For |η|, the weights of the cells j and -j are added.
         folded_weights = [weights[last_cell]]
         for a, b in zip(weights[last_cell + 1 :], weights[last_cell - 1 :: -1], strict=True):
             check_time_limit()
@@ -202,7 +204,7 @@ class CutNoise:
         """
         centre = width / 2
 
-        def bound_loss(high: Fraction, low: Fraction) -> Fraction:
+        def bound_loss(low: Fraction, high: Fraction) -> Fraction:
             """Bound (g(u) + g(R - u))/2 for u in [low, high]. It is exact if both ends are u."""
             return (self(high) + self(width - low)) / 2
 
@@ -218,7 +220,7 @@ class CutNoise:
         max_value = max(bound_loss(u, u) for u in ends)
         for a, b in pairwise(ends):
             check_time_limit()
-            if bound_loss(b, a) <= max_value:
+            if bound_loss(a, b) <= max_value:
                 continue
             left = slope(a)
             middle = slope((a + b) / 2)
@@ -231,7 +233,7 @@ class CutNoise:
                     k = bisect_left(
                         range(_BISECTION_PARTS), True, key=lambda k: slope(low + step * k) <= 0
                     )
-                    max_value = max(max_value, bound_loss(low + step * k, low + step * (k - 1)))
+                    max_value = max(max_value, bound_loss(low + step * (k - 1), low + step * k))
         return max_value
 
 

@@ -139,10 +139,11 @@ class LineNoise(ShownMechanism):
         if x is not None:
             self.read_answer(x)
         cells = self.cells
+        # A tail has the mass (ratio + ratio² + ...) = ratio / (1 - ratio) of the period beside it.
         lower_tail, upper_tail = (cells.ratio / (1 - cells.ratio) * end for end in cells.end_sums)
         weights = [lower_tail, *cells.weights, upper_tail]
         if self.atom:
-            weights[1 - cells.first] += self.atom
+            weights[1 - cells.first] += self.atom  # Position 0 is a tail, so cell 0 is one later.
         return Distribution(weights)
 
     def comparisons(self) -> Iterator[Comparison]:
@@ -172,6 +173,7 @@ class LineNoise(ShownMechanism):
 
         def describe(k: int) -> tuple[str, str]:
             """Name the two probabilities of outcome k for a report."""
+            # The first outcomes are single cells: the weights, and a shift to either side.
             if k < 2 * abs(shift) + len(cells.weights):
                 return f"f({first + k})", f"f({first + k + shift})"
             return "f beyond the weights, or at the atom", "f there, moved"
@@ -216,7 +218,7 @@ class LineNoise(ShownMechanism):
         reach = self.reach
         atom = self.atom
         outcomes = len(law.weights) + 2 * reach
-        bits = self.weight_bits(reach, 3)
+        bits = self.weight_bits(reach, extra_powers=3)  # See `workbench.privacy.audit_work`.
         if law.ratio:
             outcomes += 2 * law.period
         if atom:
@@ -397,6 +399,7 @@ class AdditiveIntegerNoise(LineNoise):
     @property
     def outputs(self) -> Integers:
         """Return the answers if noise is clamped, else the noise value of each position."""
+        # Without clamping, the first and the last position of `law` stand for the tails.
         low, high = self.question.clamp or (self.noise.first - 1, self.noise.last + 1)
         return np.arange(low, high + 1)
 
@@ -462,8 +465,12 @@ class AdditiveIntegerNoise(LineNoise):
             return super().audit_size
         low, high = self.question.clamp
         count = high - low + 1
+        # There are count - s ordered pairs at the distance s, in each of the two orders.
         return AuditSize(
-            self.reach * (2 * count - self.reach - 1), count, count, self.weight_bits(count, 2)
+            comparisons=self.reach * (2 * count - self.reach - 1),
+            outcomes=count,
+            laws=count,
+            bits=self.weight_bits(count, extra_powers=2),
         )
 
     # Publishing.
@@ -569,7 +576,8 @@ class AdditiveIntegerNoise(LineNoise):
                 "objective must be absolute or squared for unclamped noise, "
                 "an expected loss for clamped noise."
             )
-        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (ZERO,) * power + (ONE,))
+        tail_terms = (ZERO,) * power + (ONE,)  # The coefficients of |η|^power.
+        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), tail_terms)
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """Return `loss`, or Σ f(η) loss(η) of user-defined losses.
@@ -626,10 +634,10 @@ class AdditiveIntegerNoise(LineNoise):
             InvalidRequest: If the sensitivity, the clamped answers, or the period or ratio of the
                 tails is outside its range.
         """
-        question, law = cls.read_record(
+        (sensitivity, clamp), law = cls.read_record(
             data, sensitivity=INTEGER, clamp=make_optional_entry(INTEGERS)
         )
-        return cls(IntegerNoise(*question), law)
+        return cls(IntegerNoise(sensitivity, clamp), law)
 
     def __repr__(self) -> str:
         weights = f"{len(self.noise.weights)} weights from {self.noise.first}"

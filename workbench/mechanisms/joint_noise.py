@@ -84,6 +84,7 @@ class LossConvolutions:
         self._noise = noise
         self._is_even = noise.first == -noise.last and noise.weights == noise.weights[::-1]
         self._atoms_by_shift: dict[int, Atoms] = {}
+        # Without a shift P = Q, so the only ratio is 1/1.
         self._atoms_by_vector: dict[ShiftVector, Atoms] = {(): {(1, 1): 1}}
         self.max_units = MAX_CONVOLUTION_UNITS
         if is_geometric(noise):
@@ -235,6 +236,7 @@ class JointNoise(ShownMechanism):
         if x is not None:
             self.read_answer(x)
         noise = self.noise
+        # A tail has the mass (ratio + ratio² + ...) = ratio / (1 - ratio) of the period beside it.
         lower_tail, upper_tail = (noise.ratio / (1 - noise.ratio) * end for end in noise.end_sums)
         return Distribution([lower_tail, *noise.weights, upper_tail])
 
@@ -382,8 +384,14 @@ class JointNoise(ShownMechanism):
         shifts = self.question.shifts
         if self.is_geometric:
             norm = self.question.max_norm
-            bits = (norm + 2) * count_bits(noise.ratio)
-            return AuditSize(len(shifts), norm + 1, 1, bits, extremes=1, extreme_outcomes=2)
+            return AuditSize(
+                comparisons=len(shifts),
+                outcomes=norm + 1,
+                laws=1,
+                bits=(norm + 2) * count_bits(noise.ratio),
+                extremes=1,
+                extreme_outcomes=2,
+            )
         outcomes = 0
         bits = 0
         for vector in shifts:
@@ -391,7 +399,7 @@ class JointNoise(ShownMechanism):
             outcomes = max(outcomes, len(atoms))
             total = sum(k * count for (k, _), count in atoms.items())
             bits = max(bits, total.bit_length())
-        return AuditSize(len(shifts), outcomes, 1, bits)
+        return AuditSize(comparisons=len(shifts), outcomes=outcomes, laws=1, bits=bits)
 
     # Publishing.
 
@@ -441,7 +449,8 @@ class JointNoise(ShownMechanism):
         power = {"absolute": 1, "squared": 2}.get(name)
         if power is None:
             must("loss", "absolute or squared", name)
-        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (ZERO,) * power + (ONE,))
+        tail_terms = (ZERO,) * power + (ONE,)  # The coefficients of |η|^power.
+        return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), tail_terms)
 
     # Files and words.
 

@@ -18,31 +18,7 @@ one comparison.
                                                       affine (`segments`)
     randomized response          labels (y, y')       one pair of labels for every kind of pair
 
-A mechanism may have further members, which are listed below. If it lacks one of them, a request
-that needs it is refused, or the feature is left out:
-
-    can_publish_reals, real_law,   whether it publishes real inputs although it has finitely many
-    errors                         laws; their piecewise affine law; the mean and the largest
-                                   expected loss, and an answer that has the largest one
-    audit_size                     the size of an audit, where listing the comparisons is too slow
-    not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
-    certified_form()               the mechanism that a certificate holds instead of it
-    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line"
-                                   (`noise`, `reach`, `with_noise`), "masses" (noise on a group);
-                                   without it, it is certified as it is
-    rows                           the laws of finitely many inputs, over which a certificate states
-                                   an expected loss
-    unbiased_means                 (published values, the mean that every row should have)
-    measure_bias(outputs, inputs)  the `Bias` of its means
-    exact_loss(name, losses)       the exact expected loss of an objective of that name
-    proof_notes                    sentences that a proof about it needs
-    axis_labels                    (inputs of the rows, published values of the outputs), two
-                                   tuples; None if row and output numbers stand for themselves
-    record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form
-    with_max_distance(distance)    the same law, with all inputs that differ by at most the distance
-                                   as neighbours (OpenDP)
-    distances                      the `Distances` of its inputs; without it, their differences
-    column_inputs, ...             the members of `ColumnPublisher`, to publish columns
+A mechanism may have further members, which the docstring of `Mechanism` lists.
 
 On real inputs finitely many laws decide a measure that is largest at ends of pieces, such as a
 ratio or a hockey stick. Other measures (the PDP δ, the slope of metric privacy) are computed on
@@ -296,7 +272,36 @@ ONE_SIDED_NOTE = (
 
 
 class Mechanism(Protocol):
-    """A mechanism with exact laws and a neighbour relation, which most functions here take."""
+    """A mechanism with exact laws and a neighbour relation, which most functions here take.
+
+    It may have further members. If it lacks one of them, a request that needs it is refused, or the
+    feature is left out:
+
+        can_publish_reals, real_law,   whether it publishes real inputs although it has finitely
+        errors                         many laws; their piecewise affine law; the mean and the
+                                       largest expected loss, and an answer with the largest one
+        audit_size                     the size of an audit, where listing the comparisons is too
+                                       slow
+        not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
+        certified_form()               the mechanism that a certificate holds instead of it
+        repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line"
+                                       (`noise`, `reach`, `with_noise`), "masses" (noise on a
+                                       group); without it, it is certified as it is
+        rows                           the laws of finitely many inputs, over which a certificate
+                                       states an expected loss
+        unbiased_means                 (published values, the mean that every row should have)
+        measure_bias(outputs, inputs)  the `Bias` of its means
+        exact_loss(name, losses)       the exact expected loss of an objective of that name
+        proof_notes                    sentences that a proof about it needs
+        axis_labels                    (inputs of the rows, published values of the outputs), two
+                                       tuples; None if row and output numbers stand for themselves
+        record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter
+                                       form
+        with_max_distance(distance)    the same law, with all inputs that differ by at most the
+                                       distance as neighbours (OpenDP)
+        distances                      the `Distances` of its inputs; without it, their differences
+        column_inputs, ...             the members of `ColumnPublisher`, to publish columns
+    """
 
     def law(self, x: Any) -> Distribution:
         """Return the exact law of the position of the output in `outputs`, for one input.

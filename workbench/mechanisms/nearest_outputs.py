@@ -370,7 +370,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         range_low, range_high = self.ends
         half_step = (range_high - range_low) / (2 * self.steps)
         values = [*self.ends, *self.bins, half_step]
-        # In units of 1/unit all numbers, and the ends of the parts of the prior, are integers.
+        # In units of 1/unit all numbers, the ends of the parts of the prior, and the cuts (means of
+        # two outputs) are integers.
         unit = 2 * math.lcm(len(weights), *{value.denominator for value in values}) * len(weights)
         low, high, *outputs, half = (int(value * unit) for value in values)
         points = np.array(outputs, dtype=object)
@@ -386,7 +387,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             step_starts = x - (x - low) % (2 * half)
             x = np.concatenate([x, step_starts, np.minimum(step_starts + 2 * half, high)])
         x = np.sort(x)
-        first = np.searchsorted(cuts, x)
+        first = np.searchsorted(cuts, x)  # At a cut, both sides have the same loss.
         losses = other_weight * _power_sums(points, x, first=0, end=len(outputs), power=power)
         own_sums = _power_sums(points, x, first, end=first + self.own, power=power)
         losses += (own_weight - other_weight) * own_sums
@@ -396,6 +397,8 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
         def step_integral(x: int) -> int:
             """Return 12 times the integral of the steps' losses from low to x."""
+            # A complete step has the integral 2 half^(p+1) / (p+1), for p = power. The last step,
+            # up to x, has (half^(p+1) - left |left|^p) / (p+1). The factor 12 makes them integers.
             complete_steps, remainder = divmod(x - low, 2 * half)
             left = half - remainder
             complete = (2 * complete_steps + 1) * half ** (power + 1)

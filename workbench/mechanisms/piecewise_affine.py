@@ -264,9 +264,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """Return the size of an audit of every ordered pair of different end laws."""
+        # The rule of `workbench.privacy.audit_work` also counts each law with itself.
         comparisons = len({*self.ends}) ** 2
         return AuditSize.from_laws(
-            self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m)
+            self.ends,
+            comparisons,
+            numbers=(*self.knots, *self.bins),
+            extremes=min(comparisons, self.m),  # One pair for each output decides.
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:

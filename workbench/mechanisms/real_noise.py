@@ -267,6 +267,9 @@ class AdditiveRealNoise(LineNoise):
             InvalidRequest: If name is neither absolute nor squared.
         """
         power = _power(name)
+        # In units of the width, η is uniform on [j - 1/2, j + 1/2) in the cell j. There the mean of
+        # |η| is |j|, or 1/4 in the cell 0, and the mean of η² is j² + 1/12. The last argument has
+        # the coefficients of 1, |j|, j² in the tails.
         quarter = Fraction(1, 4)
         if power == 1:
             mean = self.cells.mean(lambda j: abs(j) or quarter, (ZERO, ONE))
@@ -320,7 +323,7 @@ class AdditiveRealNoise(LineNoise):
         if not self.atom:
             return self.cells
         weights = [Fraction(w) for w in self.cells.weights]
-        weights[-self.cells.first] += self.atom
+        weights[-self.cells.first] += self.atom  # This is the position of the cell 0.
         return IntegerLaw(self.cells.first, weights, self.cells.period, self.cells.ratio)
 
     @classmethod
@@ -431,11 +434,12 @@ class AdditiveRealNoise(LineNoise):
             InvalidRequest: If the numbers make no mechanism, for example a negative atom or steps
                 outside their range.
         """
-        ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
-        (steps, atom, *question), cells = cls.read_record(
-            data, steps=INTEGER, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends
+        # Only the record of clamped noise has an entry "clamp".
+        clamp_form = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
+        (steps, atom, sensitivity, grid, *clamp), cells = cls.read_record(
+            data, steps=INTEGER, atom=RATIO, sensitivity=RATIO, grid=RATIO, **clamp_form
         )
-        return cls(RealNoise(*question), steps, cells, atom)
+        return cls(RealNoise(sensitivity, grid, *clamp), steps, cells, atom)
 
     def __repr__(self) -> str:
         parameters = f"{self.steps} steps, {len(self.cells.weights)} cells"

@@ -169,7 +169,8 @@ def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureDa
         y = np.concatenate([pieces, np.full((len(pieces), 1), np.nan)], axis=1).ravel()
         continuous = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=_JUMP_TOLERANCE))
         keep = np.ones(x.size, dtype=bool)
-        # There is no gap where the law does not jump.
+        # A piece has two ends and then a NaN, which draws a gap. Where the law does not jump, the
+        # NaN is left out.
         keep[3 * continuous + 2] = False
         lines.append(make_series(f"output {output:.4g}", "line", colour=k, x=x[keep], y=y[keep]))
     return lines

@@ -146,6 +146,7 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
         right_weights.append(exp_bounds(exponent, _MASS_BITS)[0])
     right_weights.pop()
     radius = len(right_weights) - 1
+    # The left weights are the right ones in reverse order, without η = 0.
     return radius, Distribution.from_integers([*right_weights[:0:-1], *right_weights])
 
 
@@ -201,6 +202,8 @@ def _clamp_table(n: int, tails: Vector) -> Vector:
     # law[d] is the mass f(d) = f(-d).
     law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])
     table = law[np.abs(_output_errors(n))]
+    # Output 0 on answer q has Pr[η <= -q], and output n has Pr[η >= n - q]. Entry m - 1 of `tails`
+    # is Pr[η >= m].
     table[0, 0] = table[n, n] = 1 - tails[0]
     table[1:, 0] = tails[:-1]
     table[:-1, n] = tails[n - 1 :: -1]
@@ -217,6 +220,7 @@ def _gaussian_table(n: int, log_variance: float) -> Vector:
     variance = math.exp(log_variance)
     # Terms beyond 40 standard deviations underflow to 0.
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
+    # Entry m is proportional to Pr[η >= m]. The term of η = 0 is 1, and both sides are equal.
     tails = np.cumsum(terms[::-1])[::-1]
     return _clamp_table(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
@@ -245,9 +249,14 @@ class BaselineFamily(NamedTuple):
 
 
 BASELINE_FAMILIES = {
-    "geometric": BaselineFamily(_geometric_table, (0.0, 1 - 1e-6), float, clamped_geometric),
+    "geometric": BaselineFamily(
+        _geometric_table, span=(0.0, 1 - 1e-6), parameter=float, build=clamped_geometric
+    ),
     "gaussian": BaselineFamily(
-        _gaussian_table, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian
+        _gaussian_table,
+        span=(math.log(1e-3), math.log(1e8)),
+        parameter=math.exp,
+        build=clamped_gaussian,
     ),
     "exponential": BaselineFamily(
         _exponential_table, span=(1e-3, 1e6), parameter=float, build=exponential_mechanism

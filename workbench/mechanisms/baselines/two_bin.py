@@ -25,22 +25,8 @@ bounds the number j of bins left of x for x = -c only. The following bound holds
 
     ε <= γ + ln(2 (m-1) (1 + 2c/Δ))
 
-Proof. Let h = 2A/(m-1), x in [B_j, B_{j+1}) and t = B_{j+1} - x. By symmetry it is enough to bound
-p(x, i) for i <= j. A selection distribution over k bins has weights from e^{-γ/2} to 1 before it is
-divided by their sum, so each of its probabilities is at least e^{-γ/2}/k. Hence
-q_j(i) >= e^{-γ/2}/j, and the drawn right bin R has
-
-    E R - x >= e^{-γ/2} (t + (A - B_{j+1})/2) = e^{-γ/2} (A - x + t)/2.
-
-In p(x, i) = q_j(i) E (R - x)/(R - B_i) the denominator is at most 2A, and j = (A + x + t)/h. So
-
-    p(x, i) >= e^{-γ}/(2(m-1)) (A - x + t)/(A + x + t).
-
-The last fraction is at least min(1, (A - x)/(A + x)), which is at least Δ/(2c + Δ) as x <= c. This
-bounds all probabilities of bins from below, and 1 bounds them from above. ∎
-
-Two consequences. γ + ln(2m (c+Δ)²/Δ²) is a bound too, because it is larger. The bound of Theorem 1
-holds for Δ >= sqrt(2) c, because there it is larger as well.
+`erm_proven_epsilon_bound` has the proof. Two larger numbers are therefore bounds, too:
+γ + ln(2m (c+Δ)²/Δ²), and for Δ >= sqrt(2) c the bound of Theorem 1.
 
 | paper                      | here                                                             |
 |----------------------------|------------------------------------------------------------------|
@@ -452,7 +438,21 @@ def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
 def erm_proven_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     """Compute a proven bound on the ε of ERM: ε <= γ + ln(2(m-1)(1+2c/Δ)).
 
-    The proof is in the header of this module. The bins are m equal ones on [-c-Δ, c+Δ].
+    The bins are m equal ones on [-c-Δ, c+Δ]. The notation is that of the module header.
+
+    Proof. Let A = c + Δ, h = 2A/(m-1), x in [B_j, B_{j+1}) and t = B_{j+1} - x. By symmetry it is
+    enough to bound p(x, i) for i <= j. A selection distribution over k bins has weights from
+    e^{-γ/2} to 1 before it is divided by their sum, so each of its probabilities is at least
+    e^{-γ/2}/k. Hence q_j(i) >= e^{-γ/2}/j, and the drawn right bin R has
+
+        E R - x >= e^{-γ/2} (t + (A - B_{j+1})/2) = e^{-γ/2} (A - x + t)/2.
+
+    In p(x, i) = q_j(i) E (R - x)/(R - B_i) the denominator is at most 2A, and j = (A + x + t)/h. So
+
+        p(x, i) >= e^{-γ}/(2(m-1)) (A - x + t)/(A + x + t).
+
+    The last fraction is at least min(1, (A - x)/(A + x)), which is at least Δ/(2c + Δ) as x <= c.
+    This bounds all probabilities of bins from below, and 1 bounds them from above. ∎
 
     Args:
         m: The number of bins, >= 2.

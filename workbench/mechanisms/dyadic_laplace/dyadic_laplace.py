@@ -2,8 +2,9 @@
 
 This is Sec. 5 and 6, with Theorem 7, of the paper Communication-Efficient Laplace Mechanism for
 Differential Privacy via Random Quantization, whose numbers are used below. Encoder and decoder
-share the level T and the uniform number U. The encoder adds local randomness and sends one integer
-for each scalar x, M = round(εx/δ_T + M̃ + W - U) (Algorithm 1), where δ_T is the step of the level.
+share the level T and the uniform number U. The encoder draws an integer M̃ and a uniform number W of
+its own. It sends one integer for each scalar x, M = round(εx/δ_T + M̃ + W - U) (Algorithm 1), where
+δ_T is the step of the level.
 The decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε) for every x (Proposition
 6). With d(x, x') = ‖x - x'‖₁, a decoder, who sees (T, U, M), learns x under ℓε·d-privacy, and a
 reader of X̂ under ε·d-privacy.
@@ -26,8 +27,8 @@ density g_δ of (3) with δ = δ_(t_max), about 2^-37.
 The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the
 Laplace mechanism (Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂
 is computed from (T, U, M) alone, so its last bits say no more than those three. But M's own law is
-only approximated: V, W and the geometric variable have 53 to 64 random bits, so that an M of
-probability below about 2^-53 may not occur at all, and sums are rounded. `exact_integers` draws M
+only approximated: W and the two random words of M̃ have 53 to 64 bits, so that an M of probability
+below about 2^-53 may not occur at all, and sums are rounded. `exact_integers` draws M
 from an exact law instead, and proves the decoder's guarantee.
 """
 
@@ -76,8 +77,10 @@ if TYPE_CHECKING:
 DEFAULT_REACH = 2.0**24  # The default public bound on |εx|.
 # The 53 bits of the geometric variable would not resolve its period 2δ for a smaller step.
 _MIN_STEP = 2.0**-45
-_STARTS = np.array([0.0, -2.0, 1.0, -1.0])  # The values of M₀ in step 9.
-_STRIDES = np.array([2.0, -2.0, 2.0, -2.0])  # The values of Z in step 9.
+# M̃ = M₀ + Z G for a geometric G (step 9). The four pairs (M₀, Z) belong to the even M̃ >= 0, the
+# even M̃ < 0, the odd M̃ > 0 and the odd M̃ < 0.
+_STARTS = np.array([0.0, -2.0, 1.0, -1.0])  # The values of M₀.
+_STRIDES = np.array([2.0, -2.0, 2.0, -2.0])  # The values of Z.
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
 
     with ctx.workprec(_BALL_BITS):
         delta = _delta_zero(ell) / 2**max_level
+        # From the largest level down, `ratio` becomes 2^64 F_T(t) / F_T(max_level).
         ratio = arb(2) ** 64
         thresholds = []
         for _ in range(max_level):
@@ -164,7 +165,7 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     tanh_gap = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
     gap = deltas * excess + tanh_gap
     fall = half * half * (2 + deltas * ell + tanh) / gap
-    fall[..., 0] = 1.0
+    fall[..., 0] = 1.0  # ρ(δ₀) = 0.
     later_deltas = deltas[..., 1:]
     exponential = np.exp(-later_deltas)
     ratio = (
@@ -173,9 +174,12 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
         * (later_deltas * excess - _excess_exp(later_deltas))
         / ((1 + exponential) ** 2 * gap[..., 1:])
     )
+    # If ρ is near 1, ln(1 - (1 - ρ)) keeps its digits. Otherwise ln ρ is accurate.
     logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(ratio))
-    # The sum of ln ρ after the last row is known.
+    # Beyond the last row ln ρ(δ) is -δ / (2 (ℓ-1)) up to rounding. The later steps are halved from
+    # row to row, so that they add up to the last step.
     later_rows = -deltas[..., -1:] / (2 * excess)
+    # ln F_T(t) is a sum over the rows after t, so the sums run from the last row to the first.
     cdf = np.exp(
         np.cumsum(np.concatenate([logs, later_rows], axis=-1)[..., ::-1], axis=-1)[..., ::-1]
     )
@@ -272,7 +276,7 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
         InvalidRequest: If ell <= 1, t < 0, or δ_t < 2^-51.
     """
     first = delta_zero(ell)
-    # The ratio e^(-2δ) leaves too few digits of 1 - q below δ_t = 2^-50.
+    # The ratio e^(-2δ) leaves too few digits of 1 - q below about δ_t = 2^-50.
     _, exponent = math.frexp(first)
     max_level = 50 + exponent
     read_integer(t, "t", 0, max_level, f"an integer from 0 to {max_level} for ell = {ell:g}")

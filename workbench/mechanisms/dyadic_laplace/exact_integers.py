@@ -30,6 +30,7 @@ independent, and digit i is 1 with probability r / (1 + r), r = q^(2^i).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -62,8 +63,10 @@ _VERSION = 1
 _RATIO_BITS = 160  # q is a multiple of 2^-160.
 _MAX_LEVELS = 200  # A file with more levels is refused.
 _WORD_BITS = 64  # Random bits of a decision at first. More are drawn if they do not decide.
-_STARTS = np.array([0, -2, 1, -1])  # The values of M₀ in step 9.
-_STRIDES = np.array([2, -2, 2, -2])  # The values of Z in step 9.
+# K = M₀ + Z G for a geometric G (step 9). The four pairs (M₀, Z) belong to the even K >= 0, the
+# even K < 0, the odd K > 0 and the odd K < 0.
+_STARTS = np.array([0, -2, 1, -1])  # The values of M₀.
+_STRIDES = np.array([2, -2, 2, -2])  # The values of Z.
 
 # A function bits -> integers (low, high) with low <= 2^bits p <= high, for a probability p.
 _Probability = Callable[[int], Pair]
@@ -157,7 +160,8 @@ class DyadicIntegers:
             step = Fraction(mechanism.delta0) / 2**t
             s = 1 + step * ell
             least_ratio = max(exp_interval(-2 * step, _RATIO_BITS)[1], 1 / s**2)
-            levels.append(DyadicLevel(step, s, Fraction(-(-least_ratio * unit // 1), unit)))
+            period_ratio = Fraction(math.ceil(least_ratio * unit), unit)
+            levels.append(DyadicLevel(step, first_ratio=s, period_ratio=period_ratio))
         epsilon = Fraction(mechanism.epsilon)
         return cls(epsilon, ell * epsilon, tuple(levels))
 
@@ -269,6 +273,7 @@ def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
     """
     draws = np.zeros(count, dtype=np.int64)
     digit = 0
+    # Digits are drawn until ratio^(2^digit), with which the trials go on, is at most 1/2.
     while _enclose_power(ratio, digit, _WORD_BITS)[1] > 1 << (_WORD_BITS - 1):
         flags = _draw_flags(partial(_enclose_digit, ratio, digit), count, source)
         draws += flags.astype(np.int64) << digit
@@ -284,6 +289,7 @@ def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
 def _draw_flags(probability: _Probability, count: int, source: Source) -> Flags:
     """Draw booleans that are true with a probability known by enclosures. Shape (count,)."""
     low, high = probability(_WORD_BITS)
+    # Words below `low` give true and words above `high` false. The others need more bits.
     random_words = source.draw_uint64(count)
     flags = np.zeros(count, dtype=bool)
     if low:

@@ -16,7 +16,8 @@ zero), so sequences here may end in geometric tails.
     paper       code                                paper       code
     δ           step                                a_k         weight(k)
     f           density                             U, u        SharedStream (its second word)
-    ε           epsilon                             V, W        LocalStream (three words a scalar)
+    ε           epsilon                             K, W        LocalStream (two words a scalar for
+                                                                K, and one for W)
 
 The guarantees are those of real arithmetic with ideal random numbers. Floating-point attacks on
 noisy numbers (Mironov 2012) are outside the paper, and no guarantee is claimed against them here.

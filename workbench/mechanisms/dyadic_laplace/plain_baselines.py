@@ -130,6 +130,7 @@ def compute_quantized_bits(epsilon: float, step: float, code: Code) -> float:
         step: The step w > 0.
         code: The Elias code.
     """
+    # |M| >= 2^(j-1) means |x + Z| >= w (2^(j-1) - 1/2).
     thresholds = step * (np.exp2(np.arange(_CLASS_COUNT - 1, dtype=float)) - 0.5)
     # The law of x + Z is symmetric, so both tails are equal.
     upper = _integrate_tail(1 - thresholds, epsilon) - _integrate_tail(-1 - thresholds, epsilon)

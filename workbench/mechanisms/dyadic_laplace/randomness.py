@@ -2,14 +2,14 @@
 
 Both know the shared stream; only the encoder has the local stream. Algorithms, theorems and
 appendices are those of Communication-Efficient Laplace Mechanism for Differential Privacy via
-Random Quantization. T is the level, U the shared uniform number, V and W are local ones
-(`dyadic_laplace`).
+Random Quantization. T is the level and U the shared uniform number. The integer M̃ and the uniform
+number W are the encoder's own (`dyadic_laplace`).
 
     stream                known to            carries                       equation
     ------                --------            -------                       --------
     SharedStream          encoder, decoder    T and U of Algorithm 1        steps 2-3, and 2-3 of
                                                                             Algorithm 2
-    LocalStream           encoder only        V, W and the geometric        steps 4-11
+    LocalStream           encoder only        M̃ (two words) and W (one)     steps 4-11
     InsecureLocalStream   whoever has a seed  the same, repeatable          for experiments and
                                                                             tests only
 

@@ -194,6 +194,7 @@ class LabelNoise:
         if self.kind == "exponential":
             # Twice the probability that Laplace noise leaves the output in [low, high].
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
+            # ∫_0^t x^p e^(-x/b) dx / b is p! b^p gammainc(p + 1, t/b), and p! = p for p = 1, 2.
             return np.asarray(
                 (gammainc(power + 1, u / b) + gammainc(power + 1, v / b)) * power * b**power / mass
             )

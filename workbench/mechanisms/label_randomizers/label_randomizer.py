@@ -108,7 +108,8 @@ def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
         if total > 0:
             return probabilities / total
         return np.full(h.size, 1 / h.size)
-    # The nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values.
+    # The nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ. If the j largest values stay
+    # positive, θ is (their sum - 1)/j, which is `excess`. The largest such j is the right one.
     descending = np.sort(h)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, h.size + 1)
     probabilities = np.maximum(h - excess[np.flatnonzero(descending > excess)[-1]], 0.0)

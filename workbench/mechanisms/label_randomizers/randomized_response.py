@@ -134,7 +134,7 @@ class RandomizedResponse(ShownMechanism):
                 below 1.
             InvalidRequest: If the labels are not increasing, or the prior has a negative weight.
         """
-        values, prior, outputs, own_outputs, odds, *other_fields = _FORM.read(data).values()
+        values, prior, outputs, own_outputs, odds, epsilon, name = _FORM.read(data).values()
         if (
             len(own_outputs) != len(values)
             or not all(-1 <= j < len(outputs) for j in own_outputs)
@@ -149,7 +149,8 @@ class RandomizedResponse(ShownMechanism):
             outputs,
             np.array(own_outputs, dtype=np.int64),
             odds,
-            *other_fields,
+            epsilon,
+            name,
         )
 
     @property
@@ -403,7 +404,7 @@ def rr_on_bins(
     outputs = np.array(values, dtype=float)
     if (
         first_positions.ndim != 1
-        or [*first_positions[:1]] != [0]
+        or [*first_positions[:1]] != [0]  # An empty array has no first position.
         or not (np.diff(first_positions) > 0).all()
         or first_positions[-1] >= labels.k
     ):
@@ -415,8 +416,9 @@ def rr_on_bins(
     if outputs.shape != first_positions.shape or not np.isfinite(outputs).all():
         must("values", f"{first_positions.size} finite numbers", outputs)
     own_outputs = np.searchsorted(first_positions, np.arange(labels.k), side="right") - 1
+    odds, budget = round_odds_down(epsilon)
     return RandomizedResponse(
-        labels, outputs, own_outputs.astype(np.int64), *round_odds_down(epsilon), "RR-on-Bins"
+        labels, outputs, own_outputs.astype(np.int64), odds, epsilon=budget, name="RR-on-Bins"
     )
 
 
@@ -454,12 +456,14 @@ def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Rando
     top_positions = np.sort(np.argsort(-labels.prior, kind="stable")[:label_count])
     own_outputs = np.full(labels.k, -1, dtype=np.int64)
     own_outputs[top_positions] = np.arange(label_count)
+    odds, budget = round_odds_down(epsilon)
     return RandomizedResponse(
         labels,
-        labels.values[top_positions],
-        own_outputs,
-        *round_odds_down(epsilon),
-        name or f"RRTop-{label_count}",
+        outputs=labels.values[top_positions],
+        own=own_outputs,
+        odds=odds,
+        epsilon=budget,
+        name=name or f"RRTop-{label_count}",
     )
 
 
