@@ -157,7 +157,7 @@ class Distribution:
 
     def _set_integers(self, integers: list[int], name: str) -> None:
         """Store integers >= 0 without their common factor. Raises InvalidRequest if all are 0."""
-        divisor = math.gcd(*integers)
+        divisor = math.gcd(*integers)  # The divisor of zeros, and of no numbers, is 0.
         if divisor == 0:
             must(name, "not all zero", "zeros only" if integers else "an empty list")
         if divisor == 1:

@@ -100,7 +100,8 @@ def raise_law_to_ratio(
         floor = -(-weight * ratio.numerator // ratio.denominator)
         return ((j, floor) for j in range(max(0, i - reach), min(len(padded), i + reach + 1)))
 
-    return IntegerLaw(first - reach, raise_to_floors(padded, floors_of), reach, ratio)
+    raised = raise_to_floors(padded, floors_of)
+    return IntegerLaw(first - reach, raised, period=reach, ratio=ratio)
 
 
 class IntegerLaw:
@@ -166,12 +167,13 @@ class IntegerLaw:
         The result is also False if the period is so long that it begins left of 0.
         """
         weights = self.weights
-        is_one_sided = self.period <= self.last + 1
-        if self.first != -self.last or not is_one_sided or weights != weights[::-1]:
+        is_period_right_of_0 = self.period <= self.last + 1
+        if self.first != -self.last or not is_period_right_of_0 or weights != weights[::-1]:
             return False
-        right_half = weights[self.last :]
+        right_half = weights[self.last :]  # As first = -last, this begins at η = 0.
         if any(inner < outer for inner, outer in pairwise(right_half)):
             return False
+        # The tail begins with the weight ratio · weights[-period], and repeats a falling period.
         return self.ratio * weights[-self.period] <= weights[-1]
 
     def weight(self, eta: int, with_repeats: bool = False) -> Fraction:
@@ -286,6 +288,8 @@ class IntegerLaw:
             block: The weights that the tail repeats, in outward order. Length `period`.
             skipped_count: The number of outcomes that are left out.
         """
+        # The tail is ratio^b times the block, for b = 1, 2, ... Whole periods and the beginning of
+        # another one are left out.
         period_count, remainder = divmod(skipped_count, self.period)
         weight_before_scaling = sum(block) / (1 - self.ratio) - sum(block[:remainder])
         return self.ratio ** (period_count + 1) * weight_before_scaling
@@ -384,7 +388,7 @@ class IntegerLaw:
             in_tail = np.flatnonzero(outcomes == tail_outcome)
             if not in_tail.size:
                 continue
-            steps = np.ones(in_tail.size, dtype=np.int64)
+            steps = np.ones(in_tail.size, dtype=np.int64)  # A tail begins one period outwards.
             running = np.arange(in_tail.size)
             while running.size:
                 goes_on = source.draw_bernoulli(
@@ -407,7 +411,8 @@ class IntegerLaw:
         periods_right = -(-max(0, high - self.last) // self.period)
         first = self.first - periods_left * self.period
         last = self.last + periods_right * self.period
-        return IntegerLaw(first, self.weights_between(first, last), self.period, self.ratio)
+        weights = self.weights_between(first, last)
+        return IntegerLaw(first, weights, period=self.period, ratio=self.ratio)
 
     @property
     def floats(self) -> Vector:

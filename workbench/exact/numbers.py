@@ -366,6 +366,7 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
     Returns:
         1 if a > b e^ε, 0 if they are equal, -1 if a < b e^ε.
     """
+    # In these cases a - b has the same sign, because e^ε is positive, and 1 for ε = 0.
     if b == 0 or epsilon == 0 or (a > 0) != (b > 0) or a == 0:
         gap = a - b
         return (gap > 0) - (gap < 0)

@@ -72,7 +72,7 @@ class Source:
         # The number of accepted words, 0..largest_word, is a multiple of `bound`, so the remainders
         # are uniform.
         largest_word = np.uint64(_WORD_COUNT - _WORD_COUNT % bound - 1)
-        draws = self.draw_uint64(count).copy()
+        draws = self.draw_uint64(count).copy()  # The words of `os.urandom` are read-only.
         rejects = np.flatnonzero(draws > largest_word)
         while rejects.size:
             draws[rejects] = self.draw_uint64(rejects.size)

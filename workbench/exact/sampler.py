@@ -122,6 +122,7 @@ class Sampler:
         """
         draws = np.empty(read_integer(count, "count", 0), dtype=np.int64)
         outcome_count = len(self.laws[0].integers)
+        # A cached property is in `__dict__` after its first use.
         has_alias_table = "_alias_table" in self.__dict__
         can_use_aliases = _MIN_ALIAS_OUTCOMES < outcome_count <= MAX_OUTCOMES
         is_table_worthwhile = has_alias_table or draws.size >= outcome_count
@@ -184,6 +185,8 @@ class Sampler:
         keys = law_numbers.astype(np.uint64) << np.uint64(_SEARCH_BITS) | values
         places = np.searchsorted(self.floors, keys)
         outcomes = places - self.boundary_offsets[law_numbers]
+        # A draw above all boundaries has no place in `floors`. The last boundary, to which it is
+        # compared then, is no tie.
         is_tie = self.floors.take(places, mode="clip") == keys
         for draw in np.flatnonzero(is_tie).tolist():
             sums = self.cumulative_sums[int(law_numbers[draw])]
@@ -200,7 +203,7 @@ class Sampler:
         """
         while True:
             # The outcomes at both ends of the cell. Everything is multiplied by 2^bits, so that the
-            # numbers are integers.
+            # numbers are integers. A sum at the end of the cell does not lie in it.
             cell_start = value * sums[-1]
             cell_end = (value + 1) * sums[-1] - 1
             first_outcome = bisect_right(sums, cell_start, key=lambda c: c << bits)

@@ -123,12 +123,12 @@ class HockeySticks(Notion):
 
         A hockey stick above its δ goes before all others.
 
-        Returns:
-            (whether it is above its δ, its excess over δ, its position in the budget).
-
         Args:
             measurement: Value of every hockey stick, in the order of `sticks`.
             budget: Exact values of the parameters by name, such as epsilon and delta.
+
+        Returns:
+            (whether it is above its δ, its excess over δ, its position in the budget).
         """
         candidates = []
         for position, (_, delta) in enumerate(self.sticks(budget)):
@@ -225,7 +225,7 @@ class Curve(HockeySticks):
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: Not used.
         """
-        *_, index = self.tightest_stick(measurement, budget)
+        _, _, index = self.tightest_stick(measurement, budget)
         epsilon, delta = budget["curve"][index]
         point_text = f"epsilon = {float(epsilon):.9g}, of {len(budget['curve'])} on the curve"
         point_budget = {"epsilon": epsilon, "delta": delta}
@@ -239,9 +239,10 @@ class Curve(HockeySticks):
             result: Measurement of this pair, with its budget.
             names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
-        *_, index = self.tightest_stick(result.measurement, result.budget)
-        budget = {"epsilon": result.budget["curve"][index][0]}
-        point_result = ComparisonResult(result.label, result.measurement[index], budget)
+        _, _, index = self.tightest_stick(result.measurement, result.budget)
+        epsilon, _ = result.budget["curve"][index]
+        point_budget = {"epsilon": epsilon}
+        point_result = ComparisonResult(result.label, result.measurement[index], point_budget)
         return self._point_notion.describe_witness(laws, point_result, names)
 
     def requirements(self, budget: Values) -> tuple[Requirement, ...]:

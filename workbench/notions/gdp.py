@@ -106,6 +106,7 @@ class TradeOffCurve:
         """
         from flint import arb, ctx
 
+        # Φ^-1(x) is √2 erf^-1(2x - 1).
         with ctx.workprec(bits):
             k, p_total, l, q_total = map(arb, vertex)
             p_quantile = (2 * (k / p_total) - 1).erfinv()
@@ -270,6 +271,7 @@ class GDP(SmallestParameterNotion):
         # Outcomes are sorted by falling P/Q. A mass of 0 counts as 1e-300 in the logarithm.
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
         candidates = []
+        # a and b are P(A) and Q(A) of the sets A of the outcomes with the largest ratios.
         for a, b in np.cumsum([p[order], q[order]], axis=1).T.tolist():
             is_inner = _MIN_SOLVER_PROBABILITY < a < 1 - _MIN_SOLVER_PROBABILITY
             if not is_inner or b >= a:

@@ -575,6 +575,7 @@ def decide_at_most(
         if high <= limit or low > limit:
             return high <= limit
         bits *= 2
+    # `bits` is twice the precision of the last enclosure. Only enclosures by balls have `max_bits`.
     precision = f"balls of {max_bits}" if max_bits < math.inf else str(bits // 2)
     raise NotProven(
         f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {precision} bits."
@@ -601,6 +602,7 @@ def format_delta(value: Fraction, budget: Fraction) -> str:
         context = Context(prec=digits, rounding=ROUND_CEILING)
         quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
         text = f"{quotient.normalize(context):g}"
+        # The rounding changes the distance to the request by at most a tenth.
         if value == budget or 10 * (Fraction(text) - value) <= abs(value - budget):
             return text
     side = "above" if value > budget else "below"

@@ -87,7 +87,8 @@ class Pure(Notion):
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         value, outcome = laws.max_ratio
-        return Ratio(value, outcome, laws.violation_masses(budget["epsilon"])[0])
+        violating_mass, _ = laws.violation_masses(budget["epsilon"])
+        return Ratio(value, outcome, violating_mass)
 
     def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Decide whether the ratio is at most e^ε.

@@ -277,9 +277,10 @@ class ZCDP(SmallestParameterNotion):
             One requirement, or none.
         """
         rho = float(budget["rho"])
+        # The orders range from 1 + 2^-4 to 1 + 2^10.
         grid = 1 + 2.0 ** np.arange(-4, 10, 1 / _ORDERS_PER_OCTAVE)
         usable = int(np.searchsorted(rho * grid * (grid - 1), _MAX_PROGRAM_EXPONENT))
-        grid = grid[: max(3, usable)]
+        grid = grid[: max(3, usable)]  # The parabola below needs three orders.
         is_positive = (p > _MIN_SOLVER_MASS) & (q > 0)
         if not is_positive.any():
             return ()
@@ -292,7 +293,7 @@ class ZCDP(SmallestParameterNotion):
         peak = min(max(int(excess.argmax()), 1), grid.size - 2)
         left, centre, right = excess[peak - 1 : peak + 2].tolist()
         # The peak of a parabola through the three points lies between orders of the grid.
-        bend = min(left - 2 * centre + right, -1e-300)
+        bend = min(left - 2 * centre + right, -1e-300)  # The bend is never 0, as it is a divisor.
         peak_excess = centre - (right - left) ** 2 / (8 * bend)
         if max(peak_excess, excess.max()) <= _MIN_CUT_EXCESS * rho:
             return ()
@@ -313,7 +314,8 @@ class ZCDP(SmallestParameterNotion):
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
         rho = budget["rho"]
-        # α - 1 ranges from 2^-6 to 2^10, or to the order at which e^(ρ α (α-1)) is too large.
+        # α - 1 ranges from 2^-6 to 2^10, or to the order at which e^(ρ α (α-1)) is too large. For
+        # ρ α (α-1) = E, it is √(1/4 + E/ρ) - 1/2.
         max_order_minus_one = min(
             2.0**10, math.sqrt(0.25 + _MAX_PROGRAM_EXPONENT / float(rho)) - 0.5
         )

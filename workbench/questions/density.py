@@ -215,8 +215,8 @@ def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
     left_mass = math.erfc((1 + mean) / deviation / math.sqrt(2)) / 2
     right_mass = math.erfc((1 - mean) / deviation / math.sqrt(2)) / 2
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations.
-    interval_count = max(3, math.ceil(1 / deviation) + 2)
-    breaks = tuple(np.linspace(-1, 1, interval_count)[1:-1].tolist())
+    point_count = max(3, math.ceil(1 / deviation) + 2)
+    breaks = tuple(np.linspace(-1, 1, point_count)[1:-1].tolist())
     return Density(
         f"normal:{mu},{sigma}",
         float(c),

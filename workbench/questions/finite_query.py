@@ -260,6 +260,7 @@ class FiniteQuery(OneLine):
         Args:
             outputs: The outputs, shape (m,).
         """
+        # The constructor reads texts and relations, so the finished attributes are copied instead.
         query = object.__new__(FiniteQuery)
         for name in self.__dataclass_fields__:
             query.__dict__[name] = getattr(self, name)

@@ -105,8 +105,11 @@ class JointQuery(OneLine):
         """Return the number of shift vectors, or a bound on it for a pair of sums."""
         if self.span is not None:
             if self.neighbours == ADD_REMOVE:
+                # For every j in 1..K there are jD + 1 vectors and their negatives.
                 return self.rows * (self.rows + 1) * self.span + 2 * self.rows
+            # For every m in 0..K there are at most 2KD + 1 vectors and their negatives.
             return 2 * (self.rows + 1) * (2 * self.rows * self.span + 1)
+        # A side is a partition of 0..K. The vector without any shift is not counted.
         side_count = self.rows + 1
         if self.release == ROWS_ANYWHERE:
             side_count = sum(_count_partitions(self.rows))

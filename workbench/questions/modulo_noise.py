@@ -103,7 +103,7 @@ class ModuloNoise(OneLine):
         try:
             shift_set = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
-            if isinstance(shifts, str):
+            if isinstance(shifts, str):  # The error quotes the whole text.
                 must("shifts", "a list of shifts", repr(shifts))
             raise
         if not 1 <= len(shift_set) <= MAX_SHIFTS:
@@ -337,6 +337,7 @@ class ModuloNoise(OneLine):
         return f"ModuloNoise({domain}, {relation})"
 
     def __str__(self) -> str:
+        # 40 shifts have more than the 40 characters to which their text is shortened.
         shifts = shorten(", ".join(map(self.format_shift, self.shifts[:40])), 40)
         relation = "directed" if self.directed else "symmetric"
         return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"

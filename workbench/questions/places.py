@@ -111,6 +111,7 @@ class Plane:
             scaled_radius *= scaled_radius  # The table has squares.
         limit = math.floor(scaled_radius)
         if self.table.dtype != object:
+            # A larger limit would not fit the 64-bit integers of the table.
             limit = min(limit, np.iinfo(np.int64).max)
         return np.asarray(self.table <= limit, dtype=bool)
 

@@ -90,7 +90,7 @@ class RangeQuery(FiniteQuery):
             max_difference = read_positive(sensitivity, "sensitivity")
         if max_difference > high - low:
             must("sensitivity", "at most the width of the range", float(max_difference))
-        part_count = len(weights or (1,))
+        part_count = len(weights or (1,))  # Without weights, the range is one part.
         if cells is None:
             # Every part of the prior gets the same number of cells.
             cell_count = math.ceil(_DEFAULT_CELLS / part_count) * part_count
@@ -118,7 +118,7 @@ class RangeQuery(FiniteQuery):
     @property
     def uniform(self) -> bool:
         """Return whether the answers are uniform on the range."""
-        return len({*(self.weights or ())}) == 1
+        return len({*(self.weights or ())}) == 1  # All parts have one weight.
 
     @property
     def has_all_neighbours(self) -> bool:
