@@ -28,7 +28,7 @@ from workbench.pipeline.frontier_plan import (
     make_failed_row,
     make_published_tasks,
 )
-from workbench.pipeline.option import Option, integer_reader, read_flag, read_options
+from workbench.pipeline.option import MAX_WORKERS, Option, integer_reader, read_flag, read_options
 from workbench.pipeline.published import index_by_name, list_entries
 from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
@@ -36,7 +36,6 @@ from workbench.solvers.search import Deadline
 
 # The lines of options in the docstring of `frontier` are wrapped at this many characters.
 _DOC_WIDTH = 119
-_MAX_JOBS = 1024  # A larger number of processes is refused.
 
 BASELINE_OPTIONS = (
     Option(
@@ -97,7 +96,7 @@ def frontier(
         InvalidRequest, SolverUnavailable: an option is wrong. This is found before any solve.
     """
     check_progress(progress)
-    integer_reader(minimum=1, maximum=_MAX_JOBS)(jobs, "jobs")
+    integer_reader(minimum=1, maximum=MAX_WORKERS)(jobs, "jobs")
     is_family_name = isinstance(question, str)
     family = _find_frontier_family(question) if is_family_name else find_family(question)
     known_options = [

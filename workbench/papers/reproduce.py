@@ -27,7 +27,7 @@ from workbench.papers.artifact import FORMATS, Artifact, Paper, read_declaration
 from workbench.papers.gallery import summarise_agreement, write_gallery
 from workbench.papers.parameters import format_parameter, read_parameters
 from workbench.papers.steps import COMPARISON_COLUMNS, ERRATA, Reproduction
-from workbench.pipeline.option import integer_reader
+from workbench.pipeline.option import MAX_WORKERS, integer_reader
 from workbench.solvers.search import Deadline
 from workbench.sweeps.workers import count_cores
 
@@ -40,7 +40,6 @@ SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])
 
 
 RESULTS_FOLDER = Path("results")  # The folder of the results with the papers' parameters.
-_MAX_JOBS = 1024  # A larger number of processes is refused.
 _MIN_DPI = 20  # A PNG file with fewer dots per inch is refused, because its text is unreadable.
 _MAX_DPI = 2400  # A PNG file with more dots per inch is refused, because it would fill the memory.
 
@@ -147,7 +146,7 @@ def reproduce(
         WorkbenchError: An artifact cannot be computed.
     """
     if jobs is not None:
-        integer_reader(1, _MAX_JOBS)(jobs, "jobs")
+        integer_reader(1, MAX_WORKERS)(jobs, "jobs")
     if dpi is not None:
         dpi = integer_reader(_MIN_DPI, _MAX_DPI)(dpi, "dpi")
     for name in formats:

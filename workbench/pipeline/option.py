@@ -35,6 +35,8 @@ Reader = Callable[[Any, str], Any]
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 PYTHON_ONLY: frozenset[Place] = frozenset(("python",))
+# More processes, or more threads of a solver, are refused.
+MAX_WORKERS = 1024
 # Larger numbers are refused, because programs need them as doubles.
 _MAX_NUMBER = 10**300
 # A budget and its reciprocal are at most this, so that the square of either is a double.
@@ -560,7 +562,7 @@ SOLVER_OPTIONS: dict[str, Reader] = {
     "gap": lambda value, name: float(read_nonnegative(value, name)),
     "node_limit": integer_reader(minimum=0, maximum=10**9),
     "iteration_limit": integer_reader(minimum=0, maximum=10**9),
-    "threads": integer_reader(minimum=1, maximum=1024),
+    "threads": integer_reader(minimum=1, maximum=MAX_WORKERS),
     "seed": integer_reader(minimum=0, maximum=2**31 - 1),
     "feasibility_tolerance": _read_tolerance,
     "dual_feasibility_tolerance": _read_tolerance,

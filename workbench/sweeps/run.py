@@ -22,7 +22,7 @@ from pathlib import Path
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.extras import require_extra
-from workbench.pipeline.option import integer_reader
+from workbench.pipeline.option import MAX_WORKERS, integer_reader
 from workbench.solvers.search import Deadline
 from workbench.sweeps.ledger import DEFAULT_LEDGER, Ledger, LedgerRow
 from workbench.sweeps.result import SweepCounts, SweepResult
@@ -64,7 +64,7 @@ def sweep(
         KeyboardInterrupt: Ctrl-C was pressed. Committed rows are kept.
     """
     if jobs is not None:
-        integer_reader(minimum=1, maximum=1024)(jobs, "jobs")
+        integer_reader(minimum=1, maximum=MAX_WORKERS)(jobs, "jobs")
     if cluster is not None and jobs is not None:
         raise InvalidRequest(
             "jobs must be left out with a cluster, which has its own workers. "
