@@ -24,7 +24,7 @@ import numpy as np
 
 from workbench.data.intervals import split_ends
 from workbench.data.plain import read_floats
-from workbench.data.points import read_steps
+from workbench.data.points import check_last_step, read_steps
 from workbench.data.tables import read_table
 from workbench.errors import must
 from workbench.exact.arrays import Vector
@@ -129,6 +129,7 @@ def _read_range(text: str) -> Vector:
     split_ends(text, "labels")
     ends = read_steps(text)
     if ends is not None:
+        check_last_step(ends, "labels", text)
         (low, high, step), scale = to_common_denominator(ends)
         is_short = high - low < MAX_LABELS * step
         if is_short and max(-low, high) < _MAX_EXACT_INTEGER:

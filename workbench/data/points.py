@@ -41,7 +41,7 @@ from workbench.exact.numbers import (
     read_number,
     read_positive,
 )
-from workbench.io.files import names_file
+from workbench.io.files import format_fraction, names_file
 
 Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 
@@ -57,7 +57,8 @@ def read_points(value: Any, name: str) -> tuple[Point, ...]:
         name: Name of the option in errors.
 
     Raises:
-        InvalidRequest: The value is none of these, or a point occurs twice.
+        InvalidRequest: The value is none of these, steps from LOW do not end at HIGH, or a point
+            occurs twice.
     """
     return read_point_values(list_point_values(value, name), name)
 
@@ -140,6 +141,7 @@ def _split_point_text(value: str | Path, name: str) -> Iterable[Any]:
     text = str(value)
     span = _read_range(value)
     if span is not None:
+        check_last_step(span, name, text)
         first, last, step = span
         count = min(int((last - first) / step) + 1, MAX_POINTS + 1)
         return [first + step * i for i in range(count)]
@@ -179,6 +181,35 @@ def read_steps(text: str) -> Rationals | None:
     if low <= high and step > 0:
         return low, high, step
     return None
+
+
+def check_last_step(span: Rationals, name: str, text: str) -> None:
+    """Check that the steps of a range reach its end.
+
+    The numbers of 0..10:3 end at 9, so the question would be about 0 to 9.
+
+    Args:
+        span: LOW, HIGH and STEP, as `read_steps` returns them.
+        name: Name of the option in errors.
+        text: Text of the range.
+
+    Raises:
+        InvalidRequest: HIGH - LOW is no multiple of STEP.
+    """
+    low, high, step = span
+    excess = (high - low) % step
+    if not excess:
+        return
+    suffix = ""
+    if ":" in text:
+        suffix = f":{format_fraction(step)}"
+    ends = [high - excess, high - excess + step]
+    if ends[0] == low:
+        ends.pop(0)  # A range of one number is hardly meant.
+    low_text, high_text, step_text = map(format_fraction, span)
+    ranges = [f"{low_text}..{format_fraction(end)}{suffix}" for end in ends]
+    reason = f"as steps of {step_text} from {low_text} do not end at {high_text}"
+    must(name, f"{' or '.join(ranges)}, {reason}", repr(text))
 
 
 def list_cells(

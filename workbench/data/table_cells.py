@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from shlex import quote
 from typing import Any
 
 from workbench.data.intervals import read_range
@@ -39,10 +40,15 @@ MAX_CELLS = 100_000  # More values or bins are refused.
 _CONDITION = re.compile(
     r"\s*(?P<column>[^=<>!]+?)\s*(?P<relation>!=|<=|>=|==|=|<|>)\s*(?P<value>.*?)\s*", re.DOTALL
 )
-_CONDITION_RULE = "COLUMN=VALUE, or with !=, <, <=, > or >=, such as smoker=yes"
+_CONDITION_RULE = (
+    "COLUMN=VALUE, or with !=, <, <=, > or >=, such as smoker=yes or 'age>=18' (a shell needs the "
+    "quotes around < and >)"
+)
 _QUOTED_TEXT = re.compile(r'"((?:[^"]|"")*)"')
 # A value that looks like a second condition, a list, another quote, or a range of numbers.
-_UNCLEAR_TEXT = re.compile(r"""^!|^['"]|[=<>,]|^[-+.\d]+\s*\.\.\s*[-+.\d]+$""")
+_UNCLEAR_TEXT = re.compile(r"""^!|^"|^'.*'$|[=<>,]|^[-+.\d]+\s*\.\.\s*[-+.\d]+$""", re.DOTALL)
+_REVERSED_RELATION = re.compile(r"(?P<sign>[<>!])\s*(?P<value>[^=<>!,'\"]+)")
+_TWO_ENDS = re.compile(r"(?P<low>[-+.\d]*\d)\s*\.\.\s*(?P<high>[-+.\d]*\d)")
 _NUMBER_RANGE = re.compile(r"\s*[-+.\d]+\s*\.\.\s*[-+.\d]+.*")
 _COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": lambda number, bound: number < bound,
@@ -116,33 +122,50 @@ def read_conditions(value: Any) -> tuple[Condition, ...]:
         relation = match["relation"].replace("==", "=")
         value = match["value"]
         if relation in _COMPARISONS:
-            read_number(value, "value of where")
+            rule = f"a number, as {relation} compares numbers alone"
+            read_number(value, "value of where", rule)
         else:
-            value = _read_condition_text(value, text)
+            value = _read_condition_text(match["column"], relation, value)
         conditions.append(Condition(match["column"], relation, value))
     return tuple(conditions)
 
 
-def _read_condition_text(value: str, condition: str) -> str:
+def _read_condition_text(column: str, relation: str, value: str) -> str:
     """Return the text that a cell is compared with, without quotes.
 
     Cells rarely equal a text such as "yes and age>18". The count would be a number near 0, and it
-    would answer another question. Raises InvalidRequest.
+    would answer another question. Raises InvalidRequest, with the texts that the user may mean.
 
     Args:
+        column: Name of the column.
+        relation: One of = and !=.
         value: The text behind the relation.
-        condition: The whole condition, for errors.
     """
     quoted = _QUOTED_TEXT.fullmatch(value)
     if quoted is not None and quoted[1].strip():
         return quoted[1].replace('""', '"')
-    if quoted is not None or _UNCLEAR_TEXT.search(value):
-        rule = (
-            "one condition, such as smoker=yes or age>=18. Give where once for each condition. A "
-            'text with = < > , or quotes stands in double quotes, such as group="<5"'
-        )
-        must("where", rule, repr(condition))
-    return value
+    if quoted is None and not _UNCLEAR_TEXT.search(value):
+        return value
+    got = repr(f"{column}{relation}{value}")
+    if quoted is not None:
+        must("where", _CONDITION_RULE, got)
+    escaped = value.replace('"', '""')
+    # The shell removes one pair of quotes.
+    literal = quote(f'{column}{relation}"{escaped}"')
+    reversed_relation = _REVERSED_RELATION.fullmatch(value)
+    ends = _TWO_ENDS.fullmatch(value)
+    if reversed_relation is not None and relation == "=":
+        right_order = f"{column}{reversed_relation['sign']}={reversed_relation['value']}"
+        rule = f"written as {quote(right_order)}"
+    elif ends is not None and relation == "=":
+        low = quote(f"{column}>={ends['low']}")
+        high = quote(f"{column}<={ends['high']}")
+        rule = f"two conditions, {low} and {high}, each with its own where"
+    elif value.startswith("'") and not re.search("[<>=,]", value):
+        rule = f"written without quotes inside, as {quote(column + relation + value[1:-1])}"
+    else:
+        rule = "one condition, such as smoker=yes. Give where once for each condition"
+    return must("where", f"{rule}. For rows that have the text {value}, write {literal}", got)
 
 
 def split_list(text: str, name: str, rule: str) -> list[str]:
@@ -224,7 +247,8 @@ def read_values(value: Any) -> CellList:
     if isinstance(value, str):
         entries = split_list(value, "values", rule)
         if '"' not in value and any(map(_NUMBER_RANGE.fullmatch, entries)):
-            rule = 'a list of values (bins are ranges; a text of two dots is quoted: "1..3")'
+            literal = quote(",".join(f'"{entry}"' for entry in entries))
+            rule = f"a list of values. Bins are ranges. For a text with two dots, write {literal}"
             must("values", rule, repr(value))
     else:
         entries = read_list(value, "values", "a list of values")

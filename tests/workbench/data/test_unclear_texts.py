@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ RANGES: dict[str, Reader] = {
     "labels": read_label_text,
     "clamp of a file": _read_clamp,
     "bins": lambda text: read_bin_list(f"{text}:1"),
-    "answers of a query": lambda text: wb.FiniteQuery(text, max_shift=1),
+    "answers of a query": lambda text: wb.FiniteQuery(text, max_shift=3),
     "clamp of integer noise": lambda text: wb.IntegerNoise(1, clamp=text),
     "clamp of real noise": lambda text: wb.RealNoise(1, clamp=text),
     "range of a quantizer": lambda text: wb.Quantization(levels=4, range=text),
@@ -103,7 +104,7 @@ def test_a_list_of_texts_has_no_blank_entry_and_closes_its_quotes(
 
 @pytest.mark.parametrize("text", ["1..3,other", "0..10:5", "0 .. 10"])
 def test_listed_values_are_no_range(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="bins are ranges"):
+    with pytest.raises(InvalidRequest, match="Bins are ranges"):
         read_values(text)
     assert read_values(f'"{text}",other').labels == (text, "other")
 
@@ -132,6 +133,82 @@ def test_listed_values_are_no_range(text: str) -> None:
 def test_a_condition_that_no_cell_would_satisfy_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         read_conditions(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name=O'Brien & Sons",
+        "name='t Hooft",
+        "city=St. John's",
+        "note=a-b",
+        "time=12:30",
+        "date=2020-01-31",
+        "amount>=1.5",
+        "grade=B+",
+        "x=5..",
+        "share=5 %",
+        "city!=Val-d'Or (QC)",
+    ],
+)
+def test_an_everyday_condition_is_read_as_it_is_written(text: str) -> None:
+    (condition,) = read_conditions(text)
+    assert str(condition) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "proposals"),
+    [
+        ("x=5..6", [["x>=5"], ["x<=6"], ['x="5..6"']]),
+        ("x=>5", [["x>=5"], ['x=">5"']]),
+        ("x=< 5", [["x<=5"], ['x="< 5"']]),
+        ("x=!5", [["x!=5"], ['x="!5"']]),
+        ("x='it'", [["x=it"], ["x=\"'it'\""]]),
+        ("x=a,b", [['x="a,b"']]),
+        ('x="5" pipe', [['x="""5"" pipe"']]),
+        ("my column=a,b", [['my column="a,b"']]),
+    ],
+)
+def test_the_error_of_a_condition_says_what_to_write_in_the_shell(
+    text: str, proposals: list[list[str]]
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_conditions(text)
+    message = str(refused.value)
+    for proposal in proposals:
+        assert shlex.join(proposal) in message
+        (condition,) = read_conditions(proposal)
+        assert read_conditions(str(condition)) == (condition,)
+
+
+def test_an_order_that_is_asked_of_a_date_is_explained() -> None:
+    with pytest.raises(InvalidRequest, match="a number, as >= compares numbers alone"):
+        read_conditions("date>=2020-01-31")
+
+
+@pytest.mark.parametrize(
+    ("text", "proposal"),
+    [
+        ("0..10:3", "0..9:3 or 0..12:3"),
+        ("0..1:0.3", "0..0.9:0.3 or 0..1.2:0.3"),
+        ("-1/2..1", "-0.5..0.5 or -0.5..1.5"),
+        ("0..1:3", "0..3:3"),
+    ],
+)
+@pytest.mark.parametrize(
+    "reader", ["points", "labels", "answers of a query", "labels of a question"]
+)
+def test_a_range_ends_on_a_step(reader: str, text: str, proposal: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        RANGES[reader](text)
+    assert f"must be {proposal}, as steps of" in str(refused.value)
+    for accepted in proposal.split(" or "):
+        RANGES[reader](accepted)
+
+
+def test_outputs_end_on_a_step() -> None:
+    with pytest.raises(InvalidRequest, match=r"outputs must be 0\.\.4:2 or 0\.\.6:2"):
+        wb.FiniteQuery("0..5", "0..5:2", max_shift=1)
 
 
 @pytest.mark.parametrize(
