@@ -325,14 +325,16 @@ def max(expression: Affine) -> Affine:
     Its bounds contain all values that the largest entry can have.
 
     Args:
-        expression: products of numbers with masses in [0, 1] with sum 1.
+        expression: sums of numbers times masses in [0, 1], an expression with a single term.
     """
-    numbers = expression.terms[0].value
-
-    sums = [
-        np.cumsum(part, axis=-1) for part in (np.minimum(numbers, 0.0), np.maximum(numbers, 0.0))
+    (term,) = expression.terms
+    # The last entry of cumsum is the sum from left to right. `np.sum` adds in another order, which
+    # may round differently and so change the bounds.
+    running_sums = [
+        np.cumsum(part, axis=-1)
+        for part in (np.minimum(term.value, 0.0), np.maximum(term.value, 0.0))
     ]
-    bounds = [part[..., -1].max() for part in sums]
+    bounds = [part[..., -1].max() for part in running_sums]
     largest_value = Variable(name="aux_worst", bounds=bounds)
     largest_value.epigraph_row = (expression <= largest_value).set_label("aux_losses")
     return largest_value
@@ -447,9 +449,10 @@ class Problem:
         objective_row = Row(objective, equal=False)
         used_rows = [Row(variable, equal=False) for variable in leading_variables]
         stated_epigraphs = set[int]()
-        for k, row in enumerate([objective_row, *rows], -1):
-            if row is not objective_row and not row.label:
+        for k, row in enumerate(rows):
+            if not row.label:
                 row.set_label(f"constraint[{k}]")
+        for row in [objective_row, *rows]:
             epigraph_rows = []
             for term in row.expression.terms:
                 epigraph_row = term.variable.epigraph_row if term.variable else None
@@ -473,6 +476,8 @@ class Problem:
         for term in terms:
             if term.parameter is not None:
                 self.parameters[id(term.parameter)] = term.parameter
+        # The rows of the leading variables and of the objective have no label. They only fix the
+        # order of the variables and parameters, and are no rows of the program.
         labelled_rows = [row for row in used_rows if row.label]
         self.rows = sorted(labelled_rows, key=lambda row: not row.equal)
 
@@ -527,7 +532,12 @@ class Problem:
             _, base[section_name], moves[section_name] = section.collect(parameter_count, size)
         right_moves = moves["row_upper"]
         moves_equation = is_equation[right_moves.positions]
-        moves["row_lower"] = Move(*(part[moves_equation] for part in right_moves))
+        # Both sides of an equation are equal, so the lower one moves as the upper one does.
+        moves["row_lower"] = Move(
+            positions=right_moves.positions[moves_equation],
+            base=right_moves.base[moves_equation],
+            matrix=right_moves.matrix[moves_equation],
+        )
         variable_sizes = [variable.size for variable in variables]
         is_boolean = [variable.boolean for variable in variables]
         data = Data(
@@ -542,13 +552,13 @@ class Problem:
             variable_blocks.append(Block(variable.name, start, variable.shape))
         return Program(
             name,
-            data,
-            1,
-            tuple(variable_blocks),
-            tuple(blocks),
-            {parameter.name: parameter.shape for parameter in self.parameters.values()},
-            scale,
-            {section: move for section, move in moves.items() if move.positions.size},
+            template=data,
+            sense=1,
+            variables=tuple(variable_blocks),
+            rows=tuple(blocks),
+            parameters={parameter.name: parameter.shape for parameter in self.parameters.values()},
+            scale=scale,
+            moves={section: move for section, move in moves.items() if move.positions.size},
         )
 
 

@@ -41,6 +41,8 @@ class Capabilities:
         second_order_cones: accepts second-order cones.
     """
 
+    # The tables list "lp" like the other capabilities, so `Backend.capabilities` sets it to False
+    # first. A backend that makes its own `Capabilities` need not state it.
     lp: bool = True
     milp: bool = False
     duals: bool = False
@@ -119,12 +121,10 @@ class Backend:
         table = TABLES.get(self.name, {})
         self.variants = (*self.variants, *table.get("variants", ()))
         if variant is not None and variant not in self.variants:
-            choices = "left out"
+            rule = "left out"  # A backend without variants.
             if self.variants:
-                choices = f"one of {', '.join(self.variants)}"
-            raise BackendUnavailable(
-                f"the variant of {self.name} must be {choices}. Got {variant!r}."
-            )
+                rule = f"one of {', '.join(self.variants)}"
+            raise BackendUnavailable(f"the variant of {self.name} must be {rule}. Got {variant!r}.")
         self.variant = variant
         self.table: Mapping[str, Any] = _select_variant(table, variant)
         if table:
