@@ -27,8 +27,8 @@ from workbench.solvers.errors import InvalidProgram
 from workbench.solvers.mps import read_mps
 from workbench.solvers.program import Program
 
-# min x - 2y + z,  x + y <= 10,  x >= 1,  y + z = 4: with the right-hand sides r, g and e of
-# `make_file`.
+# min x - 2y + z,  x + y <= 10,  x >= 1,  y + z = 4. The rows are r, g and e. `make_file` adds their
+# right-hand sides 10, 1 and 4.
 BASE = """NAME t
 ROWS
  N c
@@ -83,7 +83,9 @@ def make_file(
     return text + "ENDATA\n"
 
 
-# Name -> text of a file. The name says what is unusual.
+# Name -> text of a file. The name says what is unusual: the kinds of bounds of the module header,
+# `noset` for a bound without the name of a set, `val` for a number that the kind does not need,
+# `dup` for a line that is given twice, `col1` for a column with the name 1.
 FILES = {
     "plain": make_file(),
     "two_rhs": make_file(rhs=" A r 10 g 1\n A e 4\n B r 50\n B e 9\n"),
@@ -140,8 +142,8 @@ FILES = {
     "crlf": make_file().replace("\n", "\r\n"),
     "bom": "\ufeff" + make_file(),
     "tabs": make_file().replace(" ", "\t"),
-    "fortran": make_file(base=BASE.replace("y c -2 r 1", "y c -2.D0 r 1D0")),
-    "fortran2": make_file(rhs=" RHS r 1.0d+1 g 1\n RHS e 4.D0\n"),
+    "fortran_col": make_file(base=BASE.replace("y c -2 r 1", "y c -2.D0 r 1D0")),
+    "fortran_rhs": make_file(rhs=" RHS r 1.0d+1 g 1\n RHS e 4.D0\n"),
     "objective_second": make_file(
         base=BASE.replace(" N c\n", " N c\n N d\n").replace(" x g 1\n", " x g 1 d 9\n"),
         rhs=" RHS r 10 d 5\n RHS g 1 e 4\n",
@@ -156,8 +158,8 @@ FILES = {
     ),
     "dup_rhs": make_file(rhs=" RHS r 10 g 1\n RHS e 4\n RHS r 5\n"),
     "dup_bound": make_file(bounds=" UP b y 3\n UP b y 1\n"),
-    "col1": make_file(base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" BV bnd y 1\n"),
-    "col1b": make_file(
+    "col1_bv": make_file(base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" BV bnd y 1\n"),
+    "col1_mi": make_file(
         base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" UP bnd y 3\n MI bnd 1\n"
     ),
     "no_rhs_section": BASE + "ENDATA\n",
@@ -176,17 +178,22 @@ FILES = {
 
 # Files on which readers differ -> the line that the message names.
 REFUSED_LINES = {
+    # Only a later vector has a number of the row e, or of the column x.
     "two_ranges": 19,
     "two_bounds": 19,
+    # An upper bound below 0 needs a lower bound, which must not be above it.
     "up_neg": 17,
-    "up_neg_lo0": 19,
-    "pl_after_up": 18,
-    "star_indent": 9,
-    "objective_second": 15,
     "marker_upneg": 19,
+    "up_neg_lo0": 19,
+    # A bound or a right-hand side is given twice, with different numbers.
+    "pl_after_up": 18,
     "dup_rhs": 16,
     "dup_bound": 18,
     "neg_rhs": 20,
+    # A comment begins with its star in the first column.
+    "star_indent": 9,
+    # Only the first row of type N may have a right-hand side.
+    "objective_second": 15,
 }
 
 
