@@ -1,9 +1,13 @@
 """Tests of the optimal PDP noise for a single difference (Theorem 2 of Kadam et al. 2024).
 
 The noise is modulo `size` = n + 1, and the answers differ by μ, the shift. The hops of a noise
-value are the number of steps by μ from 0 to it. As δ grows, the error rate is in turn constant and
-linear; the ends of these sections are breakpoints. Numbers such as (19a) are equations of the
-paper.
+value are the number of steps by μ from 0 to it. The multiples of μ form a cycle of N_μ elements.
+As δ grows, the error rate is in turn constant and linear; the ends of these sections are
+breakpoints. Numbers such as (19a) are equations of the paper. Remark 3 of the paper prints n -> N_μ
+and is read as n -> N_μ - 1. Corollary 1 gives the smallest δ at which an error rate is possible.
+
+The masses of the hop law fall by the factor e^-ε with each hop. Those of a level cut do so up to
+some hop, and all masses beyond it are smaller by a common factor.
 """
 
 import math
@@ -73,7 +77,8 @@ def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
 
 def list_breakpoints(exp_epsilon: Fraction) -> tuple[list[float], list[float]]:
     """Return the smallest and the largest δ of the constant sections k = 0..7, for n = 7."""
-    inner_ends = [float(end(exp_epsilon)) for end, _ in theorem2(8)]
+    # The pieces of theorem2 end at upper(0), lower(1), upper(1), lower(2), ..., lower(7).
+    inner_ends = [float(end(exp_epsilon)) for end, _ in theorem2(length=8)]
     return [0.0, *inner_ends[1::2]], [*inner_ends[::2], 1.0]
 
 
@@ -109,6 +114,7 @@ def test_the_error_rate_is_constant_and_falls_in_turn_between_the_breakpoints():
 @given(st.integers(2, 30), st.floats(0.05, 3.0), st.floats(0.0, 0.99))
 @settings(max_examples=200, deadline=None)
 def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
+    """`order` is the number N_μ of elements of the cycle."""
     min_delta = level_curve(order, epsilon, error_rate)
     assert (
         single_distance_law(sizes=(order,), shift=(1,), epsilon=epsilon, delta=min_delta).value
