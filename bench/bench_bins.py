@@ -27,7 +27,7 @@ COLUMNS = ("loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent",
 def run_bins_benchmark() -> pd.DataFrame:
     """Return one row for each loss and size, with COLUMNS."""
     for loss in LOSSES:
-        # The first call compiles the algorithm.
+        # The first call compiles the fast algorithm. The printed one is not compiled.
         time_algorithm("fast", k=200, loss=loss, repeats=1)
     rows = []
     for loss in LOSSES:

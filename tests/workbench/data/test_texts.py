@@ -14,6 +14,7 @@ from workbench.pipeline.registry import list_families
 # Functions that make the same question from texts and from numbers.
 QUESTIONS: list[tuple[Any, Any]] = [
     (
+        # The semicolon makes "0,1" one shift of two components, not two shifts.
         lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"),
         lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5)),
     ),
@@ -80,10 +81,12 @@ def parse_options(line: str, family: Family) -> dict[str, Any]:
     ("family", "line"), DESIGN_EXAMPLES, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_the_texts_of_every_example_make_a_request_in_python(family: Family, line: str) -> None:
+    # Wrong texts would raise InvalidRequest here. The budget is read from them too.
     request = family.make_request_from_options(**parse_options(line, family))
     assert request.budget_text is not None
 
 
+# Python's int() accepts "1_0", and "\uff11", the digit 1 in full width.
 @pytest.mark.parametrize("text", ["1_0", "1.5", "x", "", "\uff11", "5x"])
 @pytest.mark.parametrize(
     "read_integer_option",

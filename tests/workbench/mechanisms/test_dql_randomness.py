@@ -1,6 +1,8 @@
 """Test the shared and local random streams of the dyadic quantized Laplace mechanism (DQL).
 
-Encoder and decoder must draw the same words on every machine, so some words are pinned here.
+Encoder and decoder must draw the same words of the shared stream on every machine, so some words
+are pinned here. `take(count)` of a shared stream returns `count` rows of two words each, as a scalar
+needs. A local stream has as many words in a row as `columns` says.
 """
 
 from __future__ import annotations

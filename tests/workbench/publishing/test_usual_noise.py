@@ -45,7 +45,11 @@ def find_error(name: str, vector: PublishedVector, epsilon: Real, delta: Real = 
 def test_the_norms_of_a_histogram_are_those_of_its_shift_vectors(
     release: str, power: int, neighbours: str, sides: int, rows: int
 ) -> None:
-    """The list of shift vectors of a certificate gives the same two norms as the formulas."""
+    """The list of shift vectors of a certificate gives the same two norms as the formulas.
+
+    The squared L2 norm is rows² if all rows of a person may lie in one bin (power 2), and rows if
+    each lies in another bin (power 1). A replaced person adds the same once more (two sides).
+    """
     shifts = JointQuery(release, neighbours, rows).shifts
     vector = measure_histogram(PersonRows(neighbours, rows), one_row_per_bin=power == 1)
     assert vector.l1_norm == max(sum(map(abs, shift)) for shift in shifts) == sides * rows
@@ -102,10 +106,14 @@ def test_the_mean_of_a_public_number_of_rows_has_the_known_error() -> None:
 
 
 def test_the_mean_of_a_private_number_of_rows_has_the_known_errors() -> None:
-    """The errors of sum and count add up. The relative mean is 1/2 at the middle of the values."""
+    """The mean squared errors of sum and count add up, with a share that depends on the mean.
+
+    The relative mean is 0 at the low end of the values and 1 at the high end. At 1/2, which is the
+    default, the noise of the centred sum alone matters.
+    """
     middle = measure_sum_and_count(PersonRows(), **AGES, expected_rows=2000)
     assert find_error(LAPLACE, middle, epsilon=1) == pytest.approx(MEAN_ERROR, rel=1e-12)
-    # At the relative mean 0 the noise of the number of rows counts as much as that of the sum.
+    # At the relative mean 0 the noise of the count adds as much: 0.077 = √2 · MEAN_ERROR.
     end = measure_sum_and_count(PersonRows(), **AGES, expected_rows=2000, relative_mean=0)
     assert find_error(LAPLACE, end, epsilon=1) == pytest.approx(0.077, rel=1e-12)
 
@@ -121,9 +129,13 @@ def test_the_classic_gaussian_has_its_printed_scale() -> None:
 def test_the_analytic_gaussian_meets_its_condition_with_equality() -> None:
     """Φ(Δ/2σ - εσ/Δ) - e^ε Φ(-Δ/2σ - εσ/Δ) = δ (Balle and Wang 2018, Theorem 8), with Δ = 2."""
     vector = measure_number("count", PersonRows(rows=2))
-    sigma = find_error(ANALYTIC_GAUSSIAN, vector, 1, "0.01")
+    sigma = find_error(ANALYTIC_GAUSSIAN, vector, epsilon=1, delta="0.01")
     cdf = NormalDist().cdf
-    delta = cdf(1 / sigma - sigma / 2) - math.e * cdf(-1 / sigma - sigma / 2)
+    gap = 2  # Δ
+    epsilon = 1
+    half_gap = gap / (2 * sigma)
+    threshold = epsilon * sigma / gap
+    delta = cdf(half_gap - threshold) - math.exp(epsilon) * cdf(-half_gap - threshold)
     assert delta == pytest.approx(0.01, rel=1e-9)
 
 

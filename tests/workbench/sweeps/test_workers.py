@@ -93,22 +93,23 @@ def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
         command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
+        # Two children track resources for multiprocessing and loky. The third one is a worker.
         assert wait_until(
             seconds=300,
             condition=lambda: (
                 ledger.with_name("l.sqlite-wal").exists() and len(list_children(parent.pid)) >= 3
             ),
         )
-        workers = list_children(parent.pid)
+        children = list_children(parent.pid)
     finally:
         parent.kill()
         parent.wait()
-    have_ended = wait_until(seconds=300, condition=lambda: not any(map(find_parent, workers)))
-    assert have_ended, [pid for pid in workers if find_parent(pid)]
+    have_ended = wait_until(seconds=300, condition=lambda: not any(map(find_parent, children)))
+    assert have_ended, [pid for pid in children if find_parent(pid)]
 
 
-# A process that ends with its parent, by the kernel (argument 2 is "kernel") or by polling.
-# Argument 1 is the expected parent, 0 for the present one.
+# A process that ends with its parent. Argument 1 is the expected parent, 0 for the present one.
+# Argument 2 is "kernel" (the kernel kills the process) or "no kernel" (a thread of it polls).
 CHILD = """
 import os, sys, time
 from workbench.io import processes
@@ -148,6 +149,7 @@ def test_a_process_whose_parent_has_already_ended_ends_at_once():
     completed = subprocess.run(
         [sys.executable, "-c", CHILD, str(os.getpid() + 1), "kernel"], check=False, timeout=300
     )
+    # 1 if the thread that polls ends the process, -SIGKILL if the kernel does.
     assert completed.returncode in (1, -signal.SIGKILL)
 
 
@@ -160,7 +162,7 @@ def test_a_process_whose_parent_has_already_ended_ends_at_once():
         ("another thread", KeyError("task"), True),
     ],
 )
-def test_only_lookups_of_the_thread_of_a_pool_are_hidden(
+def test_only_failed_lookups_in_the_thread_of_a_pool_are_hidden(
     thread_name: str, error: Exception, is_shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown_errors: list[BaseException | None] = []
