@@ -52,23 +52,31 @@ _MIN_DRAWN_VALUE = 1e-17
 _MIN_FALSE_GAP = 1e-2  # An answer with a larger gap is false, and its status is shown beside it.
 _SCATTER_MARGIN = 0.05  # Share of the height and width of a panel that its points leave free.
 
+# Columns of the runs.
 COLUMNS = (
+    # The program: its kind is "LP" or "MILP", and it has this many rows and columns.
     "instance",
     "model",
     "kind",
     "rows",
     "columns",
+    # The run: its status is the termination, or what stopped it (`run_one`). `add_verdicts` decides
+    # whether it is solved.
     "solver",
     "version",
     "status",
     "solved",
+    # The median of the seconds over the repeats, and their quartiles.
     "seconds",
     "seconds_low",
     "seconds_high",
     "repeats",
+    # The options of the solver, and the largest memory of the process in megabytes.
     "threads",
     "tolerance",
     "peak_mb",
+    # The answer as returned, its gap and the best of all solvers (`add_verdicts`). The residual
+    # is the largest violation of a row or bound.
     "objective",
     "bound",
     "gap",
@@ -77,6 +85,7 @@ COLUMNS = (
     "gap_to_best",
     "contradicted",
     "residual",
+    # The exact verdict on the answer as a mechanism (`pipeline.programs.Judged`).
     "claimed_epsilon",
     "exact_epsilon",
     "claimed_delta",
@@ -85,8 +94,10 @@ COLUMNS = (
     "certified",
     "certified_objective",
     "certified_gap",
+    # The work of the solver.
     "iterations",
     "nodes",
+    # Texts: options that the solver does not support, why the answer is no mechanism, the error.
     "left_out",
     "judgement",
     "failure",
@@ -111,9 +122,10 @@ def summarise_runs(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
         time_limit: seconds that count for a failure.
 
     Returns:
-        A table with the columns kind, solver, instances, solved, shifted_mean_seconds, ratio (to
-        the fastest solver), most_peak_mb, worst_residual, worst_gap_to_best, answers (audited
-        mechanisms), private_as_returned, certified, worst_certified_gap and not_solved (a text).
+        A table with the columns kind, solver, instances, solved, shifted_mean_seconds, ratio (of
+        the means plus SHIFT_SECONDS, to the fastest solver), most_peak_mb, worst_residual,
+        worst_gap_to_best, answers (audited mechanisms), private_as_returned, certified,
+        worst_certified_gap and not_solved (a text).
         If hot solves were measured, also hot_instances and their mean cold and hot seconds.
         Programs of one kind are together, the fastest solver first.
     """
@@ -281,6 +293,7 @@ def _assign_styles(table: pd.DataFrame) -> Values:
     """Return a style for every solver, the same in every figure."""
     styles = {}
     for position, solver in enumerate(dict.fromkeys(table["solver"])):
+        # When all colours are used, the markers start one later, so that no pair is repeated.
         marker = position + position // len(COLOURS)
         styles[solver] = {
             "colour": position % len(COLOURS),
@@ -333,12 +346,12 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
 
 
 def _declare_scatter_panel(kind: str, solver: str, rows: pd.DataFrame, *, is_first: bool) -> Record:
-    """Declare the panel of a solver in the scatter plot of one kind of program.
+    """Declare the panel of a solver in one row of the scatter plots.
 
     Args:
-        kind: kind of the programs, "LP" or "MILP".
+        kind: row of the figure: "seconds", "answers" or "certified".
         solver: name of the solver, whose points are coloured.
-        rows: points of all solvers of this kind, with the columns x, y and solver.
+        rows: points of all solvers in this row of the figure, with the columns x, y and solver.
         is_first: whether the panel is the first one of its row.
     """
     is_own = rows["solver"] == solver
@@ -381,7 +394,7 @@ def _find_decades(values: pd.Series[float]) -> FloatPair:
 
 
 def _make_scatter_points(ran: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Return the points of the three panels."""
+    """Return the points of the three rows of the figure. The column "panel" names the row."""
     seconds = ran["seconds"].astype(float).clip(lower=MIN_SECONDS)
     is_reference = ran["solver"] == reference
     reference_seconds = seconds.set_axis(ran["instance"])[is_reference.to_numpy()]
