@@ -1,13 +1,19 @@
 """Compute the mean number of bits that DQL sends, and the two bounds of Theorem 8 on it.
 
 DQL is the dyadic quantized Laplace mechanism; the modules `dyadic_laplace` and `dyadic_law` name
-the paper and define the symbols. The means are sums, not samples. Given T = t, M is the integer
-nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's length depends on k = 2|M -
-1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly when |M| >= 2^(j-1); so
+the paper and define the symbols. T is the level, δ_t its step, U the shared uniform number, M the
+integer that is sent, and x a scalar of the data. The means are sums, not samples. Given T = t, M is
+the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. The length of a codeword of
+M depends on
 
-    E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1)
-    | T = t)
-    P(|M| >= h | x, t) = Pr[N/δ_t > h - 1/2 - μ] + Pr[N/δ_t > h - 1/2 + μ],   μ = εx/δ_t.
+    k = 2|M - 1/4| + 1/2
+
+through its class n = ⌊log2 k⌋ alone. Let L_n be the length in class n. For j >= 1, k >= 2^j holds
+exactly when |M| >= 2^(j-1). So
+
+    E[length] = L_0 + Σ_t P(T = t) Σ_(j>=1) (L_j - L_(j-1)) P(|M| >= 2^(j-1) | T = t)
+
+    P(|M| >= h | x, t) = Pr[N/δ_t > h - 1/2 - μ] + Pr[N/δ_t > h - 1/2 + μ],   μ = εx/δ_t
 
 The tails are closed forms, so the sum is exact up to rounding (some 1e-13 bits for |εx| < 1e6). For
 x uniform on an interval the tails' mean is a closed form too.
@@ -37,6 +43,7 @@ from workbench.questions.density import Density
 
 _MIN_LEVEL_MASS = 2.0**-66  # Levels of less mass carry less than 1e-17 bits and are left out.
 _MAX_BATCH_ELEMENTS = 400_000  # A temporary array has at most this many elements.
+_MAX_NOISE = 800.0  # |N| exceeds this with a probability of about e^-800, which is 0 in doubles.
 
 
 @dataclass(frozen=True)
@@ -149,12 +156,7 @@ class DataLaw:
     def mean_size(self) -> float:
         """Return E|x|, which replaces ‖x‖₁/n of Theorem 8."""
         return math.fsum(
-            mass
-            * (
-                abs(low)
-                if low == high
-                else (high * abs(high) - low * abs(low)) / (2 * (high - low))
-            )
+            mass * _mean_size_on(low, high)
             for low, high, mass in zip(self.lows, self.highs, self.masses, strict=True)
         )
 
@@ -162,6 +164,13 @@ class DataLaw:
     def max_size(self) -> float:
         """Return the largest |x|."""
         return max(abs(x) for x in (*self.lows, *self.highs))
+
+
+def _mean_size_on(low: float, high: float) -> float:
+    """Return E|x| for x uniform on [low, high], or constant if the ends are equal."""
+    if low == high:
+        return abs(low)
+    return (high * abs(high) - low * abs(low)) / (2 * (high - low))
 
 
 UNIFORM_DATA = DataLaw.uniform(-1.0, 1.0)  # The data of the paper's Fig. 3.
@@ -209,9 +218,11 @@ def mean_bits_at(
         InvalidRequest: If code is neither gamma nor delta.
     """
     check_code(code)
-    classes = np.arange(
-        math.ceil(math.log2(epsilon * data.max_size / deltas.min() + 800 / deltas.min())) + 3
-    )
+    # Larger |M| have no mass in doubles.
+    largest_message = epsilon * data.max_size / deltas.min() + _MAX_NOISE / deltas.min()
+    largest_exponent = math.ceil(math.log2(largest_message))
+    # For |M| <= 2^c, k <= 2^(c+1) + 1 is in one of the classes 0, ..., c + 1. One more is spare.
+    classes = np.arange(largest_exponent + 3)
     sizes = class_length(classes, code).astype(np.float64)
     gains = np.diff(sizes)
     half_integers = np.ldexp(1.0, classes[1:] - 1) - 0.5
@@ -229,11 +240,11 @@ def mean_bits_at(
             epsilon * np.array(ends[batch])[:, None] / delta for ends in (data.lows, data.highs)
         )
         chance = tail_mean(half_integers - high, half_integers - low, delta, ratios)
-        chance += (
-            chance
-            if np.array_equal(low, -high)
-            else tail_mean(half_integers + low, half_integers + high, delta, ratios)
-        )
+        if np.array_equal(low, -high):
+            # On intervals around 0, M and -M have the same law, so both tails are equal.
+            chance += chance
+        else:
+            chance += tail_mean(half_integers + low, half_integers + high, delta, ratios)
         bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[batch], gains)
     return bits
 
@@ -266,8 +277,10 @@ def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[floa
     if not (math.isfinite(mean_size) and mean_size >= 0):
         must("mean_size", "a finite number >= 0", mean_size)
     excess = law.ell - 1
-    # This is ln(2ℓ ln ℓ + 1) >= δ₀.
-    log_step_bound = math.log1p(2 * law.ell * math.log1p(excess))
-    size = math.log(2 * epsilon * mean_size + 9 / 8 * log_step_bound + 2)
+    # With Jensen's inequality, E ln k <= ln E[δ_T k] + E[-ln δ_T]. The first mean is bounded by
+    # E[δ_T k] <= 2ε E|x| + 2 E|N| + 9/8 δ₀, because M = (εx + N)/δ_T - U for the Laplace noise N of
+    # the decoded number. Here E|N| = 1 and 2 E|U + 1/4| + 1/2 = 9/8. δ₀ is at most ln(2ℓ ln ℓ + 1).
+    largest_step_bound = math.log1p(2 * law.ell * math.log1p(excess))
+    size = math.log(2 * epsilon * mean_size + 9 / 8 * largest_step_bound + 2)
     printed_log = math.log1p(math.e / excess) - 0.5
     return elias_delta_bound(size + law.mean_neg_log_delta), elias_delta_bound(size + printed_log)
