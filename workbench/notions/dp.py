@@ -34,14 +34,14 @@ class DeltaNotion(Notion):
     has_delta = True
     counts_excess: ClassVar[bool]
 
-    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
-        """Return (c, d) with δ = c - d e^ε.
+    def coefficients(self, p_mass: Fraction, q_mass: Fraction) -> RationalPair:
+        """Return (a, b) with δ = a - b e^ε.
 
         Args:
-            a: The mass P(V) of the violations.
-            b: The mass Q(V) of the violations.
+            p_mass: The mass P(V) of the violations.
+            q_mass: The mass Q(V) of the violations.
         """
-        return a, b if self.counts_excess else ZERO
+        return p_mass, q_mass if self.counts_excess else ZERO
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """Read ε >= 0 or δ in [0, 1].
@@ -65,6 +65,7 @@ class DeltaNotion(Notion):
         Args:
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
+        # A subclass with its own measure or decision need not agree with the ratio.
         is_measure_overridden = type(self).measure is not DeltaNotion.measure
         is_decision_overridden = type(self).is_within_budget is not DeltaNotion.is_within_budget
         if is_measure_overridden or is_decision_overridden:
@@ -132,6 +133,7 @@ class DeltaNotion(Notion):
             names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
         if not result.label:
+            # All pairs of real inputs were measured together, so there are no two laws to show.
             return None
         epsilon = result.budget["epsilon"]
         return laws.describe_excess(laws.example_violation(epsilon), epsilon, names)

@@ -13,9 +13,10 @@ Outcome i is a violation for all t on one side of
     t_i(s) = (p_i(s)/E - q_i(0)) / q_i',      E = e^ε
 
 As s grows, the order of the numbers t_i(s), 0 and 1 changes only where two of them are equal. These
-critical s are numbers A + B E with rational A, B. Between two consecutive critical s, the sets of
-violations that some t produces stay the same, and the mass of each set is affine in s. So the
-supremum is attained, or approached, at a critical s. Every comparison is decided exactly.
+critical s are numbers A + B E with rational A, B. Let s move between two consecutive critical s. As
+t runs over [0, 1], the same sets of violations occur for every such s, and the mass of each set is
+affine in s. So the supremum is attained, or approached, at a critical s or at an end of the
+segment. Every comparison is decided exactly.
 """
 
 from __future__ import annotations
@@ -49,13 +50,15 @@ class PDP(DeltaNotion):
             segments: Pieces of the input range, with the laws `left` and `right` at their ends.
             budget: Exact values of the parameters by name, such as epsilon and delta.
         """
-        pieces: dict[Lines, None] = {}
+        all_lines: list[Lines] = []
         for segment in segments:
-            lines = tuple((a, b - a) for a, b in zip(segment.left, segment.right, strict=True))
-            pieces[lines] = None
+            ends = zip(segment.left, segment.right, strict=True)
+            all_lines.append(tuple((left, right - left) for left, right in ends))
+        # Segments with equal lines give equal candidates, so one of them is enough.
+        distinct_lines = list(dict.fromkeys(all_lines))
         candidates: list[ExpNumber] = []
-        for p in pieces:
-            for q in pieces:
+        for p in distinct_lines:
+            for q in distinct_lines:
                 candidates.extend(_candidate_deltas(p, q, budget["epsilon"]))
         return max_exp_number(candidates)
 
@@ -88,6 +91,8 @@ def _candidate_deltas(p: Lines, q: Lines, epsilon: Fraction) -> Iterable[ExpNumb
     yield zero
     critical_points = {s for s in _critical_points(p, q, epsilon) if zero < s < one}
     for low, high in pairwise([zero, *sorted(critical_points), one]):
+        # The sets of violations are the same for all s between low and high, so one inner point
+        # finds them. Their masses are largest at one of the two ends.
         inner_point = _find_between(low, high)
         for violations in _violation_sets(p, q, inner_point, epsilon):
             mass = sum((p[i][0] for i in violations), ZERO)

@@ -7,10 +7,15 @@ and Q, whichever of them is the null hypothesis, if
     Σ max(0, Q - m P) <= 1 - c     and     Σ max(0, P - m Q) <= 1 - c
 
 A line with m < 1 is stated with the slope M = 1/m instead. Because
-Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - M Q), it is equivalent to Σ max(0, P - M Q) <= 1 - c/m in
-both orders. So a pair (P, Q) is measured at slopes M >= 1, in rational numbers throughout. All
-ordered pairs of neighbours are compared. (One-sided neighbours are compared in one order, as for
-DP.)
+
+    Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - M Q),
+
+its two conditions are equivalent to
+
+    Σ max(0, P - M Q) <= 1 - c/m     and     Σ max(0, Q - M P) <= 1 - c/m
+
+So a pair (P, Q) is measured at slopes M >= 1, in rational numbers throughout. All ordered pairs of
+neighbours are compared. (One-sided neighbours are compared in one order, as for DP.)
 """
 
 from __future__ import annotations
@@ -27,11 +32,12 @@ from workbench.notions.curve import HockeySticks, Stick
 from workbench.notions.laws import Laws, Names
 from workbench.notions.notion import ComparisonResult, Requirement, SlopedHockeyStick, Values
 
-Points = tuple[Stick, ...]
+Points = tuple[RationalPair, ...]  # The points (α, β) of f.
+Sticks = tuple[Stick, ...]  # (slope M, δ) of hockey sticks.
 
 
 @lru_cache(maxsize=64)
-def _compute_sticks(points: Points) -> Points:
+def _compute_sticks(points: Points) -> Sticks:
     """Compute (M, δ) of the lines of f, sorted by M >= 1, without lines that another implies."""
     smallest_deltas: dict[Fraction, Fraction] = {}
     for (a, b), (a2, b2) in pairwise(points):
@@ -78,12 +84,13 @@ class TradeOffFunction(HockeySticks):
             InvalidRequest: If the points are not convex, or are no trade-off function.
         """
         pairs = self.read_pairs(value)
-        errors = {}
+        betas_by_alpha = {}
         for alpha, beta in pairs:
-            errors[read_probability(alpha, "alpha")] = read_probability(beta, "beta")
-        if len(errors) < 2 or len(errors) < len(pairs):
+            exact_alpha = read_probability(alpha, "alpha")
+            betas_by_alpha[exact_alpha] = read_probability(beta, "beta")
+        if len(betas_by_alpha) < 2 or len(betas_by_alpha) < len(pairs):
             must(parameter, f"{self.BUDGET_FORMAT}, two or more, each alpha once", repr(value))
-        points = tuple(sorted(errors.items()))
+        points = tuple(sorted(betas_by_alpha.items()))
         if points[0][0] or points[-1][1]:
             ends = f"from {_format_pair(points[0])} to {_format_pair(points[-1])}"
             must(parameter, "a function from alpha = 0 to beta = 0", ends)
@@ -115,7 +122,9 @@ class TradeOffFunction(HockeySticks):
         """
         return _compute_sticks(budget["tradeoff"])
 
-    def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
+    def scale_budget(
+        self, points: Sequence[RationalPair], scale: Fraction
+    ) -> Sequence[RationalPair]:
         """Return s f(α) + (1 - s) (1 - α): f with probability s, else a blind guess.
 
         Args:
@@ -152,7 +161,7 @@ class TradeOffFunction(HockeySticks):
             budget: Exact values of the parameters by name, such as epsilon and delta.
             budget_text: Not used.
         """
-        *_, index = self.tightest_stick(measurement, budget)
+        _, _, index = self.tightest_stick(measurement, budget)
         slope, delta = self.sticks(budget)[index]
         stick_text = f"sum max(0, P - {float(slope):.6g} Q)"
         return (
@@ -168,7 +177,7 @@ class TradeOffFunction(HockeySticks):
             result: Measurement of this pair, with its budget.
             names: Maps an outcome to the texts that stand for its mass in P and in Q.
         """
-        *_, index = self.tightest_stick(result.measurement, result.budget)
+        _, _, index = self.tightest_stick(result.measurement, result.budget)
         slope, _ = self.sticks(result.budget)[index]
         gaps, unit = _compute_gaps(laws, slope)
         outcome = max(range(len(gaps)), key=gaps.__getitem__)
