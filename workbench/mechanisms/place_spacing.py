@@ -1,8 +1,9 @@
 """Compare how far a channel of places moves a place with how far the places are apart.
 
-The move of a place is the Euclidean distance of its output, and the mean move is the mean over the
-output, with all places equally often. The spacing is the median distance of a place to its nearest
-other place. A position in a square cell of width S is on average C S from the middle of the cell,
+A place moves by the Euclidean distance to its output. The mean move averages this over places and
+outputs, with all places equally likely. The spacing is the median distance of a place to its
+nearest other place. A position in a square cell of width S is on average C S from the middle of the
+cell,
 
     C = (√2 + ln(1 + √2)) / 6 = 0.3826
 

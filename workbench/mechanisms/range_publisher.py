@@ -36,8 +36,9 @@ class RangePublisher:
 
         Args:
             x: The clamped answers as floats, shape (n,).
-            exact_answers: The exact answers, shape (n,). They decide where a float is an end of
-                `ends` and the exact answer is not.
+            exact_answers: The same answers as the user gave them, shape (n,), neither rounded to
+                floats nor clamped. If a float is equal to a number of `ends`, the exact answer
+                decides on which side of the number it lies.
             source: The source of randomness.
         """
         raise NotImplementedError
@@ -47,10 +48,10 @@ class RangePublisher:
     ) -> NDArray[np.float64]:
         """Draw once for each of many answers, clamped into the range, independently.
 
-        Shape (n,).
+        Shape (n,). `sample` is the same with a source that a caller may use for several draws.
 
         Args:
-            answers: Finite numbers, exact, a float being the decimal that it shows, shape (n,).
+            answers: Finite numbers, shape (n,). A float means the decimal number that it prints.
             insecure_seed: A seed >= 0 that makes the draws repeatable, for experiments only.
                 Default: the randomness of the operating system.
 
@@ -64,7 +65,7 @@ class RangePublisher:
         """Draw once for each of many answers, clamped into the range. Shape (n,).
 
         Args:
-            values: Answers, shape (n,).
+            values: Answers as of `publish`, shape (n,).
             source: The source of randomness, default: the operating system.
 
         Raises:

@@ -21,14 +21,14 @@ CONSTRAINTS_NOTE = (
 
 
 def find_max_violation(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
-    """Return the largest violation of a program that has only constraints, exactly.
+    """Return how far the masses violate the rows and bounds of a program at most, exactly.
 
     Args:
         program: The compiled program, with the rows of the user.
-        masses: The masses of the mechanism, which are its columns.
+        masses: The masses of the mechanism, as the values of the columns.
 
     Returns:
-        The violation. None if the program has further columns.
+        The violation. None if the program has columns other than the masses.
     """
     if program.shape[1] != len(masses):
         return None
@@ -43,11 +43,11 @@ class CheckedConstraints:
     Two objects of the same function are equal, so that their models are compiled once.
 
     Attributes:
-        rows: The user's function.
+        state_rows: The user's function, which returns the rows.
         variable: Name of the variable that it is called with.
     """
 
-    rows: Callable[[cp.Variable], Any]
+    state_rows: Callable[[cp.Variable], Any]
     variable: str
 
     def __call__(self, x: cp.Variable) -> list[cp.Constraint]:
@@ -59,7 +59,7 @@ class CheckedConstraints:
             "constraints"
         )
         try:
-            rows = list(self.rows(x))
+            rows = list(self.state_rows(x))
         except Exception as error:
             must("constraints", rule, f"{type(error).__name__}: {' '.join(str(error).split())}")
         for row in rows:

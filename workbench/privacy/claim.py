@@ -80,6 +80,7 @@ class Claim:
             return cls(resolved_notion, **read_budget(resolved_notion, parameters))
         if can_publish_reals(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
+        # 0 stands for the mapping, which `read_budget` does not read. It is replaced below.
         other_values = read_budget(resolved_notion, {**parameters, first: 0})
         return cls(resolved_notion, **other_values | {first: mechanism.budgets(first_value)})
 
@@ -181,6 +182,7 @@ class Claim:
         try:
             requirements = self.notion.requirements(self.values_at(label))
         except InvalidRequest:
+            # No program can state the notion.
             return ()
         kinds = (HockeyStick, MassAboveRatio)
         ratio_bounds = tuple(bound for bound in requirements if isinstance(bound, kinds))
@@ -197,11 +199,7 @@ class Claim:
             one_sided: Whether the sentence is about one-sided neighbours.
         """
         first = self.notion.parameters[0]
-        value = self.values[first]
-        if isinstance(value, Mapping):
-            distinct_values = set(value.values())
-            if len(distinct_values) == 1:
-                (value,) = distinct_values
+        value = _merge_equal_budgets(self.values[first])
         if isinstance(value, Mapping):
             text = f"a separate {first} for each pair of neighbours"
         else:
@@ -272,6 +270,15 @@ def read_budget(resolved_notion: Notion, parameters: Values) -> Record:
     return values
 
 
+def _merge_equal_budgets(value: Any) -> Any:
+    """Return the common number if a mapping gives all labels the same, else the value itself."""
+    if isinstance(value, Mapping):
+        distinct_values = set(value.values())
+        if len(distinct_values) == 1:
+            (value,) = distinct_values
+    return value
+
+
 def _write_parameter(value: Any) -> Any:
     """Write a parameter for JSON: a number, a list of points, or pairs of label and number."""
     if isinstance(value, Mapping):
@@ -286,7 +293,7 @@ def format_parameter(value: Any) -> str:
     """Format a parameter for a message.
 
     Args:
-        value: A number, which becomes a format_rational, or a tuple of points (x, y), which becomes
+        value: A number, which `format_rational` formats, or a tuple of points (x, y), which becomes
             "0.5:0.1,1:0.01".
     """
     if isinstance(value, tuple):

@@ -43,8 +43,8 @@ class Labels(OneLine):
     """Labels and their prior. Build it with arrays, or with `uniform`, `parse`, `read`.
 
     Args:
-        values: "0..20", "0,1,5" or a CSV file (as of `parse`), or an array (k,), strictly
-            increasing, at most 1e100 in size.
+        values: A text or the path of a CSV file, which `parse` reads, such as "0..20" or "0,1,5".
+            Or an array (k,), strictly increasing, at most 1e100 in size.
         prior: (k,) weights >= 0, not all zero, which are divided by their sum; "uniform"; or None
             for the weights of the file, else uniform. A list of weights is in the order in which
             the text or file lists the labels.
@@ -59,9 +59,9 @@ class Labels(OneLine):
 
     values: Vector
     prior: Vector
-    # Position of each label in the text or file that lists them. None if they were an array. Only
-    # `_from_list` and `with_prior` set it, in `__dict__` because the class is frozen. As a ClassVar
-    # it is no field of the dataclass.
+    # Position of each label in the text or file that lists them. None if they were an array, or are
+    # listed in increasing order. The class has None; `_from_list` and `with_prior` set it on an
+    # object, in `__dict__` because it is frozen. A ClassVar is no field of the dataclass.
     listed_order: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
@@ -72,12 +72,13 @@ class Labels(OneLine):
             self.__dict__.update(labels.__dict__)
             return
         y = read_label_values(values)
+        # A text becomes a list of weights. Other priors are not changed.
         prior = read_label_prior(prior, y.shape)
         p = np.ones(y.shape)
         if prior is not None:
             p = read_floats(prior, "prior", "a list of numbers", column=True).copy()
             if y.ndim == p.ndim == 1:
-                # Weights with an index, such as a Series, are put into the order of the labels.
+                # The weights of a Series or another labelled container are put in the order of y.
                 p = align_array(prior, p, answers=y.tolist, name="prior", points_name="labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
@@ -195,7 +196,8 @@ class Labels(OneLine):
         )
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
-        # The labels in the order of the text or file.
+        # order[i] is the position of label i in the list. A labelled container is first put in the
+        # order of the list, in which unlabelled weights already are.
         listed_values = np.empty(self.k)
         listed_values[list(order)] = self.values
         aligned_weights = align_array(

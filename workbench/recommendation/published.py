@@ -112,14 +112,14 @@ class Setting:
     Attributes:
         losses: Names of the losses.
         family: Family whose published mechanisms are compared.
-        make_request: Function of (ε, δ, loss) that returns the request, or the query, that they
-            serve.
-        bound_optimum: Function of that request that returns the proven [lower, upper]. A design has
-            the loss `upper`.
+        make_request: Function of (ε, δ, loss) that returns what the mechanisms serve: a request of
+            the family for noise, and a `Query` for all other settings.
+        bound_optimum: Function of the result of `make_request` that returns the proven
+            [lower, upper]. A design has the loss `upper`.
         has_deltas: Whether δ > 0 is compared.
         is_unbiased: Whether only unbiased mechanisms are compared.
-        bound_from_below: Function of that request that returns the lower end only, in less time.
-            None: there is no faster function than `bound_optimum`.
+        bound_from_below: Function of the result of `make_request` that returns the lower end only,
+            in less time. None: there is no faster function than `bound_optimum`.
     """
 
     losses: tuple[str, ...]
@@ -131,10 +131,10 @@ class Setting:
     bound_from_below: Callable[[Any], float] | None = None
 
     def list_serving_entries(self, request: Any) -> list[Published]:
-        """List the published mechanisms of the setting that serve a request.
+        """List the published mechanisms of the setting that serve a request or query.
 
         Args:
-            request: request of `make_request`.
+            request: result of `make_request`.
         """
         entries = published_for(request, self.family)
         return [entry for entry in entries if entry.is_unbiased or not self.is_unbiased]
@@ -183,7 +183,8 @@ class Setting:
         return rows
 
 
-# The table of budgets and the bounds for every ε have budgets in common.
+# The results of both functions are cached, because the table of `compare_setting` and the bounds of
+# `_bound_excess_everywhere` need some budgets twice.
 
 
 @cache
@@ -312,6 +313,8 @@ def _bound_excess_between(
         lower_bounds = [results[epsilon].lower for epsilon in epsilons]
         # The smallest loss of the mechanisms made for this ε or a smaller one.
         smallest_losses = [*itertools.accumulate(losses, min)]
+        # The first ε have no private mechanism and are left out. In every later interval [a, b],
+        # the smallest loss at a is compared with the lower bound on the optimum at b.
         start = sum(loss == math.inf for loss in smallest_losses)
         excesses = [
             *map(_compute_excess_percent, smallest_losses[start:-1], lower_bounds[start + 1 :])
@@ -484,6 +487,7 @@ def _bound_integer_noise(request: Any) -> Interval:
 
 def _bound_channels(query: Query) -> Interval:
     """Return the interval of the optimum over all channels onto the outputs."""
+    # The query keeps its requests, so equal ones are the same object.
     request = query.make_request(
         CHANNEL, query.question, loss=query.aim.loss, **query.budget_options
     )

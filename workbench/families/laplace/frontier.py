@@ -9,6 +9,7 @@ what a row is; names in backticks are other columns.
              `decoder_epsilon` is ℓε, and `objective` is 2/ε², the mean squared error
     level    the exact mean length `mean_bits` at ε and a fixed ℓ: the bits that a message needs for
              the guarantee ℓε towards the decoder
+    baseline a published mechanism at ε and `bits` (added by `workbench.pipeline.frontier_plan`)
 
 The status "optimal" holds at the resolution of the search over ℓ
 (workbench.families.laplace.least_ell). "unreachable" means that no ℓ is within the bits.
@@ -92,7 +93,7 @@ def _make_row(curve: str, epsilon: Fraction, **columns: object) -> Row:
         "epsilon": float(epsilon),
         "delta": 0.0,
         "objective": 2 / float(epsilon) ** 2,
-        "pure_epsilon": math.inf,
+        "pure_epsilon": math.inf,  # Metric privacy on all reals implies no pure ε.
         **columns,
     }
 
@@ -134,6 +135,8 @@ def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
     points = table[table["curve"] == "point"]
     levels = table[table["curve"] == "level"]
     compared = table[table["curve"].isin(("point", "baseline"))]
+    # Rows without a decoder ε are kept. `draw_panels` leaves them out, or draws a horizontal line
+    # if no row of a mechanism has one.
     if "decoder_epsilon" in compared:
         compared = compared[compared["decoder_epsilon"].fillna(0) < _MAX_PLOTTED_EPSILON]
     bit_series = make_value_series(points.get("bits", ()), "{:g} bits", max_count=7)

@@ -31,6 +31,8 @@ _BALL_DIMENSION = 100  # The vectors of Fig. 4b are in the unit ball of dimensio
 _SEED = 4  # The seed of the vectors and of the quantizers' randomness.
 _DENSITY_BREAKS = 41  # The density of a coordinate is integrated between this many points.
 _MEAN_DECIMALS = 9  # Means of groups are rounded, so that they are the same on every machine.
+_QUANTIZER_OUTPUTS = 4  # The exact quantizer has as many outputs as MVU.
+_QUANTIZER_STARTS = 1  # The search for its outputs starts at one point. The default is 4.
 _GROUP_COUNT = 20  # The lower bound divides the coordinates into this many groups by size.
 
 
@@ -80,11 +82,17 @@ def _bound_vector_error(epsilon: str, vectors: Vector) -> float:
     """Return a lower bound on the root mean squared error of unbiased ε-private quantizers.
 
     It is sqrt(d V) for the Euclidean error on these vectors, where V is a lower bound on the mean
-    squared error of a coordinate. To bound V, the sizes |x| of all coordinates x are divided into
-    20 groups of equal count, which are mirrored for x < 0. Averaging a mechanism M over the inputs
-    of a group gives a private law that is unbiased at the group's mean. The average of E M² does
-    not change. The squared error of this law at the mean therefore exceeds the group's mean squared
-    error by the variance of x in the group. `solve_unlimited_outputs` bounds the former from below.
+    squared error of a coordinate. V is computed as follows.
+
+    1. The sizes |x| of all coordinates x are divided into 20 groups of equal count. The groups are
+       mirrored for x < 0.
+    2. The average of a mechanism M over the inputs of a group is a private law that is unbiased at
+       the mean of the group.
+    3. For an unbiased M, E (M - x)² = E M² - x². The average keeps E M² but replaces x² by the
+       squared mean. So its squared error at the mean exceeds the mean squared error of M in the
+       group by the variance of x in the group.
+    4. `solve_unlimited_outputs` bounds the mean squared error of private unbiased laws at the means
+       from below. V is this bound minus the mean variance in the groups.
     """
     sizes = np.sort(np.abs(vectors), axis=None)
     groups = sizes[: sizes.size // _GROUP_COUNT * _GROUP_COUNT].reshape(_GROUP_COUNT, -1)
@@ -128,7 +136,9 @@ def measure_vector_errors(inputs: str, epsilon: float) -> pd.DataFrame:
         vectors = draw_ball_vectors(_VECTOR_COUNT, rng)
         density = make_ball_density()
     mechanisms = list_published_mechanisms(budget, "table7")
-    mechanisms["exact quantizer"] = design_quantizer(4, budget, density, loss="squared", starts=1)
+    mechanisms["exact quantizer"] = design_quantizer(
+        _QUANTIZER_OUTPUTS, budget, density, loss="squared", starts=_QUANTIZER_STARTS
+    )
     mechanisms["OPTM, squared error"] = design_squared_error_optm(budget, density)
     rows = []
     for name, quantizer in mechanisms.items():
@@ -155,9 +165,12 @@ def describe_vectors(table: pd.DataFrame) -> Record:
         table: The table of the figure.
 
     Returns:
-        count: the number of vectors. least: the smallest ε of a quantizer of [-1, 1] with outputs
-        in [-3, 3]. larger: sentences that say at how many ε the mean error of OPTM, and of OPTM
-        for the squared error, is larger than that of MVU and of RQM.
+        A mapping with three entries:
+
+        count: the number of vectors.
+        least: the smallest ε of a quantizer of [-1, 1] with outputs in [-3, 3].
+        larger: sentences that say at how many ε the mean error of OPTM, and of OPTM for the
+            squared error, is larger than that of MVU and of RQM.
     """
     errors = table.pivot_table("mean error", "epsilon", "mechanism")
     sentences = []
