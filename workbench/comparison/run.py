@@ -163,6 +163,7 @@ def _merge_repeats(rows: Sequence[Row]) -> Row:
     The row is the first one that is not optimal, else the first. It has the median of the seconds
     with quartiles, and the largest memory.
     """
+    # Of equal rows, `max` returns the first one.
     merged_row = max(rows, key=lambda row: bool(row["status"] != "optimal"))
     seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
     if len(seconds) < len(rows):
@@ -206,7 +207,8 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
     left_out = [name for name in options if name not in supported_options]
     clock = Deadline()
     try:
-        # subprocess.run also kills the process when this one is interrupted.
+        # subprocess.run also kills the process when this one is interrupted. With -P, no file of the
+        # current folder can replace a module.
         process = subprocess.run(
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
             input=pickle.dumps((program, solver, supported_options, hot)),

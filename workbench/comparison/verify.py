@@ -177,6 +177,7 @@ def _verify_request(run: _Run) -> Row:
         return run.family.design_request(request)
 
     row, design = attempt_design(solve)
+    # The first two columns, question and solver, are added below.
     answer = {name: row.get(name) for name in VERIFICATION_COLUMNS[2:]}
     answer["difference"] = design.oracle.difference if design else None
     if row["status"] in ("unavailable", "licence"):
@@ -214,8 +215,8 @@ def summarise_verification(rows: Sequence[Row]) -> list[Row]:
     """
     ordered_rows = sorted(rows, key=_make_group_key)
     return [
-        _count_agreements(*key, [*members])
-        for key, members in groupby(ordered_rows, _make_group_key)
+        _count_agreements(solver, oracle=oracle, kind=kind, rows=[*members])
+        for (solver, oracle, kind), members in groupby(ordered_rows, _make_group_key)
     ]
 
 

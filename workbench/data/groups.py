@@ -136,6 +136,7 @@ def list_shifts_within_norm(text: Any, sizes: tuple[int, ...]) -> list[tuple[int
     # A pair is ordered by the first part in which its shifts differ.
     differences = shifts - mirrors
     first_axis = np.argmax(differences != 0, axis=1)
+    # A shift that is its own mirror has the difference 0, and is listed.
     is_first = differences[np.arange(len(shifts)), first_axis] <= 0
     return [tuple(shift) for shift in shifts[is_first].tolist()]
 

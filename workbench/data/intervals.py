@@ -172,6 +172,7 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
         parts = [parts]
     if len(parts) not in (1, 2):
         must(name, constraint, repr(value))
+    # A single number is the first and the last part.
     return read_number(parts[0], name, constraint), read_number(parts[-1], name, constraint)
 
 

@@ -103,7 +103,7 @@ def read_label_file(path: Path | str) -> LabelList:
         must(Path(path).name, "a CSV with at least one label", "none")
     labels = sorted(weights)
     shares = [float(weights[label]) for label in labels]
-    return LabelList([*map(float, labels)], shares, _order_of([*weights]))
+    return LabelList([*map(float, labels)], weights=shares, order=_order_of([*weights]))
 
 
 def read_label_values(values: Any) -> Vector:

@@ -90,7 +90,9 @@ def read_floats_and_entries(
         entries = read_plain_array(values, name, constraint, column=True)
     if entries.shape != floats.shape:
         must(name, constraint, type(values).__name__)
-    return floats, entries.astype(np.int64) if entries.dtype.kind == "b" else entries
+    if entries.dtype.kind == "b":
+        entries = entries.astype(np.int64)  # Truth values count as 0 and 1.
+    return floats, entries
 
 
 def read_exact_number(value: Any) -> Fraction:

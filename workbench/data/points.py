@@ -143,6 +143,7 @@ def _split_point_text(value: str | Path, name: str) -> Iterable[Any]:
     if span is not None:
         check_last_step(span, name, text)
         first, last, step = span
+        # One point more than allowed is enough for the error that refuses them.
         count = min(int((last - first) / step) + 1, MAX_POINTS + 1)
         return [first + step * i for i in range(count)]
     if names_file(value):

@@ -86,7 +86,8 @@ class Projection:
         parts = text.split(",")
         if len(parts) != 2:
             must("centre", "LONGITUDE,LATITUDE in degrees, such as 13.4,52.52", repr(text))
-        return cls(*(read_number(part.strip(), "centre") for part in parts))
+        longitude, latitude = (read_number(part.strip(), "centre") for part in parts)
+        return cls(longitude=longitude, latitude=latitude)
 
     @classmethod
     def around(cls, points: Sequence[RationalPair]) -> Projection:
@@ -257,7 +258,7 @@ def read_degrees(
     """
     table = read_table(path, "places", keep_header=True)
     names: list[str] = [*map(str, table[0])] if table else []
-    positions = []
+    positions = []  # Positions of x, of y, and of the weight if there is one.
     for option, name in (("x", x), ("y", y)):
         if name.strip() not in names:
             must(option, f"a column of {Path(path).name}: {', '.join(names)}", name)
@@ -275,5 +276,5 @@ def read_degrees(
         rows.append(tuple(read_number(row[position], "a place") for position in positions))
     weights = None
     if "weight" in names:
-        weights = [row[2] for row in rows]
+        weights = [weight for _, _, weight in rows]
     return [(row[0], row[1]) for row in rows], weights

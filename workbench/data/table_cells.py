@@ -230,6 +230,7 @@ class CellList:
             return None
         if not self.edges[0] <= number <= self.edges[-1]:
             return unlisted
+        # The last edge itself belongs to the last bin.
         return min(bisect_right(self.edges, number), len(self.edges) - 1) - 1
 
 
@@ -271,7 +272,7 @@ def read_values(value: Any) -> CellList:
     other_position = None
     if OTHER in keys:
         other_position = keys.index(OTHER)
-    return CellList(labels, keys, other=other_position)
+    return CellList(labels, keys=keys, other=other_position)
 
 
 def read_bin_list(value: Any) -> CellList:

@@ -116,6 +116,7 @@ def compute_threshold_tolerance(
     if spacing is None:
         spacing = find_least_spacing(ordered)
     tolerance = _RELATIVE_TOLERANCE * min(threshold, ordered[-1] - ordered[0])
+    # Integers of NumPy and whole Fractions have the denominator 1.
     are_integers = all(
         isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries
     )
@@ -192,9 +193,11 @@ class PointIndex:
 
     def _find_nearest(self, value: Fraction, tolerance: Fraction) -> int | None:
         """Return the position of the nearest number within the tolerance, or None without one."""
+        # Positions are at least 0, so (value, -1) sorts before every number that equals the value.
         upper = bisect_left(self._numbers, (value, -1))
         candidates = self._numbers[max(0, upper - 1) : upper + 1]
         distances = [(abs(number - value), position) for number, position in candidates]
+        # Without numbers, the default is too far away.
         distance, position = min(distances, default=(tolerance + 1, 0))
         if distance <= tolerance:
             return position
@@ -303,5 +306,6 @@ def _measure_last_places(largest_size: Fraction, bits: int) -> Fraction:
     """Return four units in the last place of a float with the given number of fraction bits."""
     if not largest_size:
         return ZERO
+    # `frexp` returns a fraction in [1/2, 1), so the first bit has the value 2^(exponent - 1).
     _, exponent = math.frexp(nearest_float(largest_size))
     return _LAST_PLACES * Fraction(2) ** (exponent - 1 - bits)

@@ -315,6 +315,7 @@ def build_result_page(result: Result) -> str:
         sections = _make_recommendation_sections(cast("Recommendation", result), all_rows)
         guarantee = getattr(result, "guarantee", None)
         if guarantee is not None:
+            # It follows the section that says which class to use.
             sections.insert(1, _make_guarantee_section(guarantee))
         return build_document(result.title, sections)
     texts = [{"kind": "text", "text": sentence} for sentence in result.sentences]

@@ -39,6 +39,8 @@ LANE_BY_TASK = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certi
 _MIN_WORKER_BYTES = 4 << 30  # A worker may always use this many bytes of address space, 4 GB.
 _SLOW_WORKER_IDLE_SECONDS = 15.0  # The slow worker ends after this time without a task.
 _BUSY_LANE_SECONDS = 60.0  # A task that has waited this long for a busy lane is refused.
+_KILL_SECONDS = 5.0  # A killed worker is awaited for at most this time.
+_START_SECONDS = 10.0  # The thread that starts a worker is awaited for at most this time.
 _TICK_SECONDS = 0.25  # A waiting reader gets an empty message at this interval.
 
 # The modules that nearly every design needs, after one that keeps a stop free of tracebacks.
@@ -187,7 +189,7 @@ class _Lane:
         self._pipe = None
         if process:
             process.kill()
-            process.join(5)
+            process.join(_KILL_SECONDS)
         if pipe:
             pipe.close()
 
@@ -304,4 +306,4 @@ class Lanes:
             lane.close()
         if self._start_thread:
             # A worker that is killed while it starts would write to stderr.
-            self._start_thread.join(10)
+            self._start_thread.join(_START_SECONDS)

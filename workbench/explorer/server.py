@@ -129,6 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         With `allow_any_site`, links from other sites may open the page.
         """
         hosts = [f"{name}:{self.server.port}" for name in _HOST_NAMES]
+        # Exactly one Host, and at most one Origin, is accepted.
         if self.headers.get_all("Host", []) not in [[host] for host in hosts]:
             raise _RequestRefused(403, "The Host is not this server.")
         origins = self.headers.get_all("Origin", [])
@@ -206,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
         with contextlib.closing(stream_messages(self.server.lanes, task, body)) as messages:
             for message in messages:
                 self._send_line(message)
-        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.write(b"0\r\n\r\n")  # An empty chunk ends the answer.
 
     def _send_line(self, message: Values) -> None:
         """Send a message as a line of JSON, or an empty one as a blank line."""

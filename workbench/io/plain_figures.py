@@ -212,6 +212,7 @@ def overlay_laws(figure: FigureData, laws: Mapping[str, tuple[Any, Any]]) -> Fig
     last = series[0]["x"][-1]
     for name, (edges, means) in laws.items():
         x = np.asarray(edges)
+        # A density has one mean less than edges, so its last mean is repeated.
         y = np.append(means, means[-1:])[: len(edges)]
         is_inside = (x >= first) & (x <= last)
         series.append(make_series(name, "line", colour=len(series), x=x[is_inside], y=y[is_inside]))
@@ -235,7 +236,8 @@ def draw_chart(figure: FigureData, title: str = "") -> Drawn:
     set_wrapped_title(axis, title or figure["title"])
     if figure.get("note"):
         axis.set_xlabel(f"{axis.get_xlabel()}\n{wrap_text(figure['note'], SCREEN_INCHES)}")
-    if len({*axis.get_legend_handles_labels()[1]}) > 1:
+    _, legend_labels = axis.get_legend_handles_labels()
+    if len(set(legend_labels)) > 1:
         add_legend_below(drawn, [axis])
     return drawn
 
@@ -273,6 +275,7 @@ def draw_lines(axis: Axes, figure: Values) -> None:
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
             axis.plot(x, y, drawstyle="steps-post" if has_steps else "default", **style)
+    # The axis ends a little above the data, or at 1 if all numbers are 0.
     top = 1.06 * axis.dataLim.ymax or 1.0
     axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, top))
 
@@ -283,7 +286,7 @@ def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     Returns (positions, labels) of the chosen ticks.
     """
     characters = max(_MIN_TICK_CHARACTERS, 2 + max(map(len, labels)))
-    step = -(-len(labels) * characters // _AXIS_CHARACTERS)
+    step = -(-len(labels) * characters // _AXIS_CHARACTERS)  # The quotient is rounded up.
     first = 0
     if "0" in labels:
         first = labels.index("0") % step

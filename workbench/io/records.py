@@ -247,7 +247,7 @@ def make_typed_entry(kind: Any, constraint: str) -> Entry:
             raise_corrupt_entry(entry_name, constraint)
         return data
 
-    return Entry(kind, read)
+    return Entry(write=kind, read=read)  # The type converts a value to data for JSON.
 
 
 def make_list_entry(entry: Entry) -> Entry:

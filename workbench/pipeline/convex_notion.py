@@ -148,6 +148,7 @@ def find_implied_pure_epsilon(claim: Claim) -> float:
     high = next((epsilon for epsilon in candidates if is_too_large(epsilon)), 40.0)
     start = 0.0 if high == _MIN_RESPONSE_EPSILON else high / 2
     implied_epsilon: float
+    # Twelve halvings are enough, because a smaller ε implies the claim, too.
     implied_epsilon, _ = bisect(is_too_large, start, high, max_steps=12)
     if implied_epsilon > _MAX_RESPONSE_EPSILON:
         rule = f"too small for randomized response at epsilon = {_MAX_RESPONSE_EPSILON:g}"

@@ -245,6 +245,7 @@ def make_published_tasks(
         if entry.name in named and not applies:
             error = NotApplicable(f"{entry.name} is for none of these budgets.")
             row = {"curve": "baseline", "mechanism": entry.name, **error.columns}
+            # This task only returns the finished row.
             tasks[entry.name] = partial(list, [row])
         for point, request in all_points:
             row = {**point, **entry.fixed}

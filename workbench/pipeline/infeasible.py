@@ -326,5 +326,5 @@ def _explain_epsilon(request: Any, solve_with: SolveWith, max_epsilon: int) -> s
 def _describe_minimum(name: str, solution: Solution) -> str:
     """Write the sentence on the smallest value of a parameter that the solver minimised."""
     is_excluded = solution.termination is Termination.INFEASIBLE
-    outcome = LeastFeasible(solution.objective, is_excluded)
+    outcome = LeastFeasible(value=solution.objective, is_excluded=is_excluded)
     return _format_outcome(name, outcome, f"No {name} is feasible")

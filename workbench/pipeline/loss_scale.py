@@ -58,6 +58,7 @@ class LossScale:
         """
         if not self.width:
             return 1.0
+        # With the 2, the exponent is 0 for log2(width) from -2 up to 10.
         exponent = math.floor((math.log2(self.width) + 2) / _UNIT_STEP_BITS)
         return math.ldexp(1.0, _UNIT_STEP_BITS * exponent)
 

@@ -89,8 +89,7 @@ class LossTable:
         """
         if not amounts.any():
             return self
-        values = self.values - amounts[:, None]
-        return LossTable(self.name, values, self.unit, self.named_loss, self.forbidden)
+        return replace(self, values=self.values - amounts[:, None])
 
     def scale_to_unit(self, unit: float) -> LossTable:
         """Return the losses divided by a number.
@@ -102,8 +101,7 @@ class LossTable:
         values = self.values
         if denominator != 1:
             values = values * denominator
-        new_unit = self.unit * numerator
-        return LossTable(self.name, values, new_unit, self.named_loss, self.forbidden)
+        return replace(self, values=values, unit=self.unit * numerator)
 
 
 def make_picklable(loss: LossInput, table: LossTable) -> LossInput:
@@ -246,4 +244,4 @@ def _make_rational_table(
     if values.max() > unit << _MAX_LOSS_BITS:
         got = "answers and outputs that lie too far apart"
         must("loss", f"at most 2^{_MAX_LOSS_BITS} everywhere", got)
-    return LossTable(loss.name, values, unit, loss)
+    return LossTable(loss.name, values, unit, named_loss=loss)

@@ -118,6 +118,7 @@ def get_ratio_kind(notion: str | Notion) -> RatioBound:
     Args:
         notion: The notion or its name.
     """
+    # The kind is the same for every ε and every label of a neighbour.
     return make_ratio_bounds(notion, {(): ONE}).kind
 
 
@@ -170,6 +171,7 @@ def list_convex_notions() -> Iterator[str]:
         if bounds_one_ratio(name):
             continue
         kind = type(get_notion(name))
+        # A notion that overrides none of these methods states no requirements.
         has_initial = kind.initial_requirements is not Notion.initial_requirements
         if has_initial or kind.requirements is not Notion.requirements:
             yield name
@@ -205,7 +207,7 @@ def to_model_bound(requirement: Requirement) -> Bound:
         if order <= 1:
             must("alpha", "larger than 1 as a floating-point number", str(requirement.alpha))
         share = (Fraction(order) - 1) / (requirement.alpha - 1)
-        return Bound(POWER_CONE, order, _round_exp_up(requirement.exponent * share))
+        return Bound(POWER_CONE, level=order, limit=_round_exp_up(requirement.exponent * share))
     if isinstance(requirement, RelativeEntropy):
         return Bound(
             RELATIVE_ENTROPY, level=1.0, limit=nextafter(nearest_float(requirement.limit), inf)
@@ -232,4 +234,4 @@ def _to_stick_bound(stick: HockeyStick) -> Bound:
     limit = 0.0
     if stick.delta:
         limit = nextafter(float(stick.delta), inf)
-    return Bound(HOCKEY_STICK, level, limit)
+    return Bound(HOCKEY_STICK, level=level, limit=limit)

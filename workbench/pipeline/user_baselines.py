@@ -261,7 +261,8 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
     """Build the mechanism that adds noise with given masses, for a question."""
     first = min(masses)
     last = max(masses)
-    law = IntegerLaw(first, [masses.get(eta, ZERO) for eta in range(first, last + 1)])
+    weights = [masses.get(eta, ZERO) for eta in range(first, last + 1)]
+    law = IntegerLaw(first=first, weights=weights)
     if isinstance(question, IntegerNoise):
         return AdditiveIntegerNoise(question, law)
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:

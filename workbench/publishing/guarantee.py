@@ -101,6 +101,7 @@ def count_right_guesses(advantage: Fraction) -> int:
     Raises:
         InvalidRequest: If the advantage is outside [0, 1].
     """
+    # The probability (1 + δ(0))/2 is 50 (1 + δ(0)) of 100.
     return math.ceil(50 * (1 + read_probability(advantage, "advantage")))
 
 
@@ -199,6 +200,7 @@ def find_noise_width(noise: IntegerLaw, coverage: Fraction = COVERAGE) -> int:
     high = 1
     while not is_covered(high):
         high *= 2
+    # The search begins at -1, because it does not try its lower end, and the width may be 0.
     _, least_width = bisect_integers(is_covered, -1, high)
     return least_width
 

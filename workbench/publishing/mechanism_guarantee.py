@@ -164,6 +164,7 @@ def describe_mechanism_guarantee(subject: Any, claim: Claim | None = None) -> Gu
     right_guesses = count_right_guesses(advantage)
     if isinstance(mechanism, JointNoise):
         limits = [*list_limits(mechanism.question.rows)]
+        # A joint release has several numbers. How many does not change the sentences.
         sentences = describe_guarantee(advantage, mechanism.question.neighbours, numbers=2)
     else:
         limits = [*list_limits()]
@@ -225,7 +226,8 @@ def bound_one_sided_advantage(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     if epsilon > MAX_EPSILON:
         return ONE
-    return min(ONE, 1 - (1 - delta) / exp_interval(epsilon, EXP_BITS)[1])
+    _, factor = exp_interval(epsilon, EXP_BITS)  # At least e^ε, so that the bound is rounded up.
+    return min(ONE, 1 - (1 - delta) / factor)
 
 
 def _describe_runs(mechanism: Any, composed: ComposedClaim | None) -> str:

@@ -132,6 +132,7 @@ def render_release(release: Release) -> str:
     Args:
         release: The release.
     """
+    # The first fact is the statistic, which is in the title of the page.
     parts = [_render_numbers(release.rows), _render_facts(release.facts()[1:])]
     parts += [f"<p>{html.escape(note)}</p>" for note in release.notes]
     return "\n".join(parts)

@@ -73,7 +73,7 @@ class ValueGrid:
     """The grid to which the values of a mean are rounded.
 
     Attributes:
-        low: lo, a multiple of the step from high.
+        low: lo.
         high: hi > lo.
         step: g > 0. hi - lo must be a multiple of it.
 
@@ -143,7 +143,9 @@ def make_pair_query(grid: ValueGrid, person: PersonRows) -> JointQuery:
     Raises:
         InvalidRequest: If the grid has too many steps.
     """
-    return JointQuery(PAIR_OF_SUMS, person.neighbours, person.rows, grid.span)
+    return JointQuery(
+        release=PAIR_OF_SUMS, neighbours=person.neighbours, rows=person.rows, span=grid.span
+    )
 
 
 def fit_geometric_noise(query: JointQuery, epsilon: Real) -> IntegerLaw:
@@ -161,10 +163,12 @@ def fit_geometric_noise(query: JointQuery, epsilon: Real) -> IntegerLaw:
     """
     norm = query.max_norm
     exponent = read_positive(epsilon, "epsilon") / norm
+    # The reciprocal of the exponent is N/ε.
     bits = max(1, math.ceil(math.log2(max(1.0, 1 / float(exponent))))) + _RATIO_BITS
     if norm <= _SHORT_NORM:
         bits = max(bits, _MIN_RATIO_BITS)
-    return IntegerLaw(0, [1], 1, bound_inverse_exponential(exponent, bits))
+    ratio = bound_inverse_exponential(exponent, bits)
+    return IntegerLaw(first=0, weights=[1], period=1, ratio=ratio)
 
 
 def certify_pair(grid: ValueGrid, person: PersonRows, epsilon: Real) -> Certificate:
@@ -233,7 +237,9 @@ def compute_mean_error(
         mu = read_number(relative_mean, "relative_mean")
         if not 0 <= mu <= 1:
             must("relative_mean", "a number in [0, 1]", mu)
-    variance = noise.mean(lambda eta: eta * eta, (Fraction(0), Fraction(0), Fraction(1)))
+    # In the tails, η² has the coefficient 0 of 1, 0 of |η| and 1 of |η|².
+    square_terms = (Fraction(0), Fraction(0), Fraction(1))
+    variance = noise.mean(lambda eta: eta * eta, tail_terms=square_terms)
     factor = ((1 - mu) ** 2 + mu**2) * variance
     return float(grid.step) / rows * math.sqrt(factor)
 
@@ -276,6 +282,7 @@ def compute_mean_interval(
             low = max(cell[0], (first + width) / total)
             high = min(cell[1], (first - width) / total)
         else:
+            # If A + B = 0, the condition on ρ is |A| <= w. The ends (1, 0) are an empty interval.
             low, high = cell if abs(first) <= width else (1.0, 0.0)
         if low <= high:
             ends += [low, high]
@@ -295,7 +302,7 @@ def _list_mixed_widths(scale: float) -> list[float]:
 def _find_mixed_width(scale: float, share: float) -> float:
     """Return w(ρ), an upper bound for noise on the integers. `scale` is b, `share` is ρ."""
     low = 0.0
-    high = 10 * scale
+    high = 10 * scale  # At t = 10 b the tail is below 5 % for every ρ.
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if _compute_mixed_tail(scale, share, middle) > _MAX_TAIL:

@@ -60,7 +60,7 @@ def compute_ripple_rmse(query: JointQuery, bins: int, epsilon: Real) -> float:
         raise InvalidRequest("query must be the relation of a histogram. Got a pair of sums.")
     d = read_integer(bins, "bins", 1, _MAX_BINS)
     exact_epsilon = float(read_positive(epsilon, "epsilon"))
-    # The number of vectors of level n grows like n^(d - 1).
+    # The number of vectors of level n grows like n^(d - 1), so more bins need more levels.
     levels = math.ceil((_LIGHT_EXPONENT + 3 * d) / exact_epsilon) + 2
     if levels > _MAX_LEVELS:
         must("epsilon", "large enough for at most 1000 levels of noise", epsilon)
@@ -88,6 +88,7 @@ def _sum_masses(query: JointQuery, p: Vector, m: Vector, masses: Vector) -> floa
         m: The same for m.
         masses: z^n. Shape (levels,).
     """
+    # The differences belong to the vectors with h = n, because p and m count those with h <= n.
     if query.neighbours == ADD_REMOVE:
         return float((np.diff(p, prepend=0.0) @ masses) * (np.diff(m, prepend=0.0) @ masses))
     return float(np.diff(p * m, prepend=0.0) @ masses)

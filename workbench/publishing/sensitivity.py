@@ -168,4 +168,4 @@ def make_histogram_query(person: PersonRows, *, one_row_per_bin: bool) -> JointQ
             Otherwise the K rows may lie in any bins.
     """
     release = ROW_PER_BIN if one_row_per_bin else ROWS_ANYWHERE
-    return JointQuery(release, person.neighbours, person.rows)
+    return JointQuery(release=release, neighbours=person.neighbours, rows=person.rows)

@@ -262,7 +262,8 @@ class _RowCounting:
             number = numbers[row]
             assert number is not None
             clipped = min(max(number, statistic.low), statistic.high)
-            clipped_count += clipped != number
+            if clipped != number:
+                clipped_count += 1
             self.values[row] = clipped
         self.facts[f"values clipped to {statistic.low}..{statistic.high}"] = clipped_count
         return rows
@@ -289,6 +290,8 @@ class _RowCounting:
             for row in rows:
                 position = located[row]
                 assert position is not None
+                # The cells of several columns are numbered in the order of `Statistic.labels`: the
+                # cell of the last column varies fastest.
                 positions[row] = positions[row] * len(part.cells.labels) + position
         self.cell_of_row = positions
         return rows
@@ -313,6 +316,7 @@ class _RowCounting:
             largest_count = max(largest_count, len(person_rows))
             person_rows.sort(key=self._rank_row)
             if statistic.one_row_per_bin:
+                # Of several rows in a cell the first one remains, because it is written last.
                 by_cell = {self.cell_of_row[row]: row for row in reversed(person_rows)}
                 person_rows = [by_cell[cell] for cell in sorted(by_cell)]
             kept_rows += person_rows[: statistic.person.rows]

@@ -68,8 +68,8 @@ def find_two_ends_noise(epsilon: Fraction, delta: Fraction, loss: str) -> TwoEnd
     Returns:
         The noise. None if its law is too long.
     """
-    factor = exp_interval(epsilon, _EXP_BITS)
-    end = _find_end(float(factor[0]), float(delta))
+    factor_low, factor_high = exp_interval(epsilon, _EXP_BITS)
+    end = _find_end(float(factor_low), float(delta))
     if end is None:
         return None
     total_slack = 1 << _WEIGHT_BITS
@@ -79,7 +79,8 @@ def find_two_ends_noise(epsilon: Fraction, delta: Fraction, loss: str) -> TwoEnd
         weights = [outer_slack]
         for j in range(end, -1, -1):
             slack = total_slack - outer_slack if j == end else 0
-            weights.append(weights[-1] * factor[0].numerator // factor[0].denominator + slack)
+            inner_weight = weights[-1] * factor_low.numerator // factor_low.denominator
+            weights.append(inner_weight + slack)
         return weights[::-1]
 
     def is_private(outer_slack: int) -> bool:
@@ -89,11 +90,14 @@ def find_two_ends_noise(epsilon: Fraction, delta: Fraction, loss: str) -> TwoEnd
 
     if not is_private(total_slack):
         return None  # The end was found in floats, and is one too small.
-    right = list_weights(bisect_integers(is_private, -1, total_slack)[1])
+    # The search begins at -1, because it does not try its lower end, and 0 may be private.
+    _, least_outer_slack = bisect_integers(is_private, -1, total_slack)
+    right = list_weights(least_outer_slack)
     if not right[-1]:
-        right.pop()
-    law = IntegerLaw(1 - len(right), [*right[:0:-1], *right])
-    return TwoEndsNoise(law, _bound_loss(factor[1], delta, POWERS[loss], end))
+        right.pop()  # Without slack at k + 1, the noise ends at k.
+    # The slice [:0:-1] reverses the list without its first entry, so that η = 0 occurs once.
+    law = IntegerLaw(first=1 - len(right), weights=[*right[:0:-1], *right])
+    return TwoEndsNoise(law, _bound_loss(factor_high, delta, POWERS[loss], end))
 
 
 def bound_loss_on_reals(bound: Fraction, sensitivity: Fraction, loss: str) -> Fraction:
@@ -119,7 +123,7 @@ def _find_end(factor: float, delta: float) -> int | None:
     """
     mass = 1.0
     for end in range(_MAX_END):
-        mass = 2 + factor * mass
+        mass = 2 + factor * mass  # This is m_{end + 1}.
         if mass * delta > 1:
             return end
     return None
@@ -139,12 +143,14 @@ def _bound_loss(factor: Fraction, delta: Fraction, power: int, end: int) -> Frac
     next_cost = 2 * (end + 1) ** power + factor * cost
     # Every y gives a bound, so m_k and c_k in floats are enough here.
     unit = 1 << _BOUND_BITS
+    # The multiplier is y, and the price is λ_j.
     scaled_multiplier = math.floor((next_cost - cost) / (next_mass - mass) * unit)
     multiplier = Fraction(scaled_multiplier, unit)
     growth = math.ceil(factor * unit)
     price = 0  # λ_j in units of 2^-_BOUND_BITS, rounded up.
     largest_price = 0
     j = 0
+    # From j^p >= y on, λ stays 0 once it is 0.
     while price or j**power < multiplier:
         mass_weight = 1 if j == 0 else 2
         growing = -(-price * growth // unit)

@@ -174,7 +174,7 @@ def measure_number(
             "and the count."
         )
     move = compute_sensitivity(statistic, person, low, high, public_rows)
-    return PublishedVector(move, move**2)
+    return PublishedVector(l1_norm=move, squared_l2_norm=move**2)
 
 
 def measure_histogram(person: PersonRows, *, one_row_per_bin: bool) -> PublishedVector:
@@ -184,11 +184,14 @@ def measure_histogram(person: PersonRows, *, one_row_per_bin: bool) -> Published
         person: The rows of one person, and the relation of neighbours.
         one_row_per_bin: Whether the person has at most one row in each bin.
     """
+    # Under replace, the old and the new rows of the person may move different bins.
     sides = 2 if person.neighbours == REPLACE else 1
     squared_side = person.rows
     if not one_row_per_bin:
         squared_side = person.rows**2
-    return PublishedVector(Fraction(sides * person.rows), Fraction(sides * squared_side))
+    return PublishedVector(
+        l1_norm=Fraction(sides * person.rows), squared_l2_norm=Fraction(sides * squared_side)
+    )
 
 
 def measure_sum_and_count(
@@ -221,4 +224,6 @@ def measure_sum_and_count(
     if person.neighbours == REPLACE:
         squared_l2_norm *= 2
     factor = float((exact_high - exact_low) / 2) / rows * math.sqrt(1 + (2 * mu - 1) ** 2)
-    return PublishedVector(Fraction(2 * person.rows), squared_l2_norm, factor)
+    return PublishedVector(
+        l1_norm=Fraction(2 * person.rows), squared_l2_norm=squared_l2_norm, error_factor=factor
+    )
