@@ -171,9 +171,10 @@ class LawProblem:
         self._losses = losses
         self._cached_outputs = b""  # The bytes of the outputs of `_cached_losses`; none yet.
         self._cached_losses: Pair = (points, points)
-        self.context = context or LawQuestion(ONE)
+        self.context = context or LawQuestion(ONE)  # Its ε is not used: `solve` takes one.
         self.symmetric = symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or compute_odds
+        # Of a symmetric problem the middle point and the points right of it are stated.
         first = points.size // 2 if self.symmetric else 0
         self.stated_points = np.arange(first, points.size)
         relation = "chain" if links else "all"

@@ -5,8 +5,8 @@ with any outputs or with a given number of outputs?
 
 Notation. LP is the linear program of laws p_i at points x_i, i = 1..n, and duals are its
 multipliers. p_i(o) is the probability of the output o at x_i, and loss_i(o) its loss there (times
-the weight of x_i). M(x) is the output of the mechanism at the input x, X a random input, χ² the
-chi-squared divergence of two laws, and (z)^+ = max(0, z). MAE is the mean absolute error. The reach
+the weight of x_i). M(x) is the output of the mechanism at the input x, and X a random input.
+(z)^+ is max(0, z). An error e has the loss a |e| + b e². MAE is the mean absolute error. The reach
 is the largest size of an output that is allowed.
 
 The limit, for any number of outputs. Outputs are added to the LP until its duals (α_i for the row
@@ -38,21 +38,15 @@ smaller than the loss at the midpoint by the variance of x in the cell, w²/12. 
 instead. If the density is not uniform, the midpoint is replaced by the mean μ of the input in the
 cell. The absolute loss there is at most tanh(ε/2) E|x - μ| more (uniform: E|x - μ| = w/4).
 
-For a number of outputs, the bound is the largest of these bounds for the error a |e| + b e²:
+For a number of outputs, the bound is the largest of four bounds. Each is derived where it is
+computed:
 
-* Two outputs: their loss at the least reach (`compute_two_output_error`).
-* Any number of outputs within the reach: the limit above. It is tight if the error is mostly due
-  to privacy.
-* m outputs without privacy, uniform inputs. Between two neighbouring outputs at distance d, the
-  unbiased law with the least error publishes only these two. Its error integrates to
-  ∫ 2 u (d - u)/d du = d²/3, or ∫ u (d - u) du = d³/6. The m - 1 gaps cover [-1, 1], and both sums
-  are least for equal gaps d = 2/(m - 1): MAE >= 2/(3 (m - 1)), mean squared error
-  >= 2/(3 (m - 1)²). This is tight at large ε.
-* Two inputs x < y cannot be distinguished well (Le Cam): E|M(x) - x| + E|M(y) - y| >=
-  (y - x) Σ_o min(p(x, o), p(y, o)) >= 2 (y - x)/(1 + e^ε). If the quantiles q and q + 1/2 are
-  paired, MAE >= 2 E|X - median|/(1 + e^ε). The variance at x is at least
-  Δ²/χ² >= Δ² e^ε/(e^ε - 1)², where Δ = 1 + |x| is the distance to the farther end (Hammersley,
-  Chapman and Robbins). This is never 0, while the limit is 0 at very large ε.
+* two outputs: their loss at the least reach (`compute_two_output_error`)
+* any number of outputs within the reach: the limit above, close if most of the error is due to
+  privacy
+* m outputs without privacy, uniform inputs: close at large ε (`_compute_rounding_error`)
+* two inputs that privacy makes hard to distinguish: never 0, while the limit is 0 at very large ε
+  (`_compute_two_input_bound`)
 """
 
 from __future__ import annotations
@@ -155,7 +149,7 @@ class _LimitDual:
         x: the points (n,).
         w: the weights of the points, shape (n,).
         loss: the loss, as in `LawQuestion`.
-        odds: the ratio e^ε.
+        ratio: e^ε.
         alpha: the duals of Σ p = 1 (n,).
         beta: the duals of the means (n,).
     """
@@ -163,7 +157,7 @@ class _LimitDual:
     x: Vector
     w: Vector
     loss: object
-    odds: float
+    ratio: float
     alpha: Vector
     beta: Vector
 
@@ -172,7 +166,7 @@ class _LimitDual:
         column = outputs[:, None]
         losses = self.w * compute_error(np.abs(column - self.x), self.loss)
         g = losses - self.alpha - self.beta * column
-        return np.asarray(np.where(g > 0, g, self.odds * g).sum(axis=1))
+        return np.asarray(np.where(g > 0, g, self.ratio * g).sum(axis=1))
 
     def shrink(self) -> _LimitDual:
         """Shrink the duals until the slope of h at infinity is not negative, for the absolute loss.
@@ -181,42 +175,47 @@ class _LimitDual:
         concave in the duals, so with duals times `factor` it is at least
         factor * least_slope + (1 - factor) * Σ w, which the factor makes 0.
         """
+        # The slopes of every g_i as the output goes to infinity, and to minus infinity.
         slopes = self.w - np.array([[1.0], [-1.0]]) * self.beta
-        least_slope = float(np.where(slopes > 0, slopes, self.odds * slopes).sum(axis=1).min())
+        least_slope = float(np.where(slopes > 0, slopes, self.ratio * slopes).sum(axis=1).min())
         total = float(self.w.sum())
         factor = total / (total - min(0.0, least_slope))
         return replace(self, alpha=factor * self.alpha, beta=factor * self.beta)
 
     def compute_bound(self, reach: float) -> float:
         """Compute Σ α + β x, lowered until the duals are feasible for all outputs in ±reach."""
-        cuts = self._find_breaks(reach)
-        h = self.price(cuts)
-        h_middle = self.price((cuts[1:] + cuts[:-1]) / 2)
+        breaks = self._find_breaks(reach)
+        h = self.price(breaks)
         least_h = float(h.min())
         _, squared_coefficient = error_coefficients(self.loss)
         if squared_coefficient:
+            # Otherwise h is affine between breaks, so its minimum is at a break.
+            h_middle = self.price((breaks[1:] + breaks[:-1]) / 2)
             least_h = min(least_h, _find_least_vertex(h, h_middle))
+        # Each of the n duals α_i is lowered by -least_h / n.
         return float(self.alpha.sum() + self.beta @ self.x) + min(0.0, least_h)
 
     def _find_breaks(self, reach: float) -> Vector:
         """Find the outputs in ±reach between which h is a polynomial."""
         a, b = error_coefficients(self.loss)
         breaks = [self.x]
-        # The zeros of g on either side of x_i solve b w d² + (sign a w - β) d - (α + β x) = 0.
+        # The zeros of g_i at x_i + d solve b w d² + (sign a w - β) d - (α + β x) = 0 if d has this
+        # sign. A solution of the other sign is no zero, but a superfluous break does no harm.
         for sign in (-1.0, 1.0):
             p = b * self.w
             q = sign * a * self.w - self.beta
             r = -(self.alpha + self.beta * self.x)
             with np.errstate(divide="ignore", invalid="ignore"):
                 root = np.sqrt(np.maximum(q * q - 4 * p * r, 0))
+                # The two solutions are stable/p and r/stable, in which no digits cancel.
                 stable = -(q + np.copysign(root, q)) / 2
                 breaks += [self.x + stable / p, self.x + r / stable]
         edge = reach
         if not math.isfinite(reach):
             edge = _INFINITE_EDGE * float(np.abs(self.x).max())
-        cuts = np.concatenate(breaks)
-        inner_cuts = cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)]
-        return np.unique(np.concatenate([inner_cuts, [-edge, edge]]))
+        all_breaks = np.concatenate(breaks)
+        inner_breaks = all_breaks[np.isfinite(all_breaks) & (np.abs(all_breaks) <= edge)]
+        return np.unique(np.concatenate([inner_breaks, [-edge, edge]]))
 
 
 def _find_least_vertex(h: Vector, h_middle: Vector) -> float:
@@ -228,10 +227,11 @@ def _find_least_vertex(h: Vector, h_middle: Vector) -> float:
     """
     h0 = h[:-1]
     h1 = h[1:]
+    # At the share t of a segment the parabola is h0 + slope t + curvature t².
     curvature = 2 * (h0 + h1 - 2 * h_middle)
     slope = 4 * h_middle - 3 * h0 - h1
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(curvature > 0, -slope / (2 * curvature), -1.0)
+        t = np.where(curvature > 0, -slope / (2 * curvature), -1.0)  # -1: there is no vertex.
         vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curvature * t * t, np.inf)
     return float(vertex.min())
 
@@ -274,7 +274,7 @@ def solve_unlimited_outputs(
     has_squared_part = bool(squared_coefficient)
     outputs = _make_first_outputs(points, epsilon, reach, has_squared_part)
     grid = _make_output_grid(points, epsilon, reach, has_squared_part)
-    odds = 1 + compute_odds(epsilon)
+    ratio = 1 + compute_odds(epsilon)
     lower = -math.inf
     upper = math.inf
     for _ in range(rounds):
@@ -286,7 +286,7 @@ def solve_unlimited_outputs(
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        dual = _LimitDual(points, weights, loss, odds, *problem.unfold_duals(solution.row_dual))
+        dual = _LimitDual(points, weights, loss, ratio, *problem.unfold_duals(solution.row_dual))
         must_shrink = math.isinf(reach) and not has_squared_part
         feasible_dual = dual.shrink() if must_shrink else dual
         lower = max(lower, feasible_dual.compute_bound(reach))
@@ -298,7 +298,7 @@ def solve_unlimited_outputs(
             break
         outputs = all_outputs
     largest_loss = float(compute_error(np.abs(outputs).max(), loss))
-    return Limit(lower - _PRICING_ROUNDING * odds * largest_loss, upper, outputs)
+    return Limit(lower - _PRICING_ROUNDING * ratio * largest_loss, upper, outputs)
 
 
 def _choose_last_output(
@@ -419,6 +419,7 @@ def _compute_cell_means(density: Density) -> tuple[Vector, Vector, float, float]
     masses = np.bincount(cells, weights=w, minlength=_CELL_COUNT)
     moments = np.bincount(cells, weights=w * x, minlength=_CELL_COUNT)
     is_used = masses > 0
+    # A cell without mass has no mean. Its left end stands for it, and is left out of the points.
     means = np.where(is_used, moments / np.where(is_used, masses, 1.0), cuts[:-1])
     means = np.clip(means, cuts[:-1], cuts[1:])
     # The means are breaks too, because |x - mean| has a kink there.
@@ -470,18 +471,61 @@ def _compute_largest_bound(
         inputs: the inputs x (n,) and their weights (n,).
         median_distance: E|X - median|, or a lower bound on it.
     """
-    a, b = error_coefficients(question.loss)
-    odds = compute_odds(question.float_epsilon)
-    x, w = inputs
-    variance = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
-    bounds = [(2 * a * median_distance / (2 + odds) + b * variance) * _BOUND_FACTOR]
+    bounds = [_compute_two_input_bound(question, inputs, median_distance) * _BOUND_FACTOR]
     if levels == 2:
+        x, w = inputs
         reach = smallest_reach(question.float_epsilon)
         error = compute_two_output_error(reach, question.loss, float(w @ x**2))
         bounds.append(error * _BOUND_FACTOR)
     with contextlib.suppress(NotProven):
         bounds.append(compute_limit().lower)
     return max(bounds)
+
+
+def _compute_two_input_bound(question: LawQuestion, inputs: Pair, median_distance: float) -> float:
+    """Compute the bound that two inputs give, because privacy makes them hard to distinguish.
+
+    Let X be a random input, and p(x, o) the probability of the output o at the input x. By Le Cam,
+    the inputs x < y have
+
+        E|M(x) - x| + E|M(y) - y| >= (y - x) Σ_o min(p(x, o), p(y, o)) >= 2 (y - x)/(1 + e^ε)
+
+    If the quantiles q and q + 1/2 are paired, MAE >= 2 E|X - median|/(1 + e^ε). By Hammersley,
+    Chapman and Robbins, the variance at x is at least
+
+        Δ²/χ² >= Δ² e^ε/(e^ε - 1)²
+
+    where Δ = 1 + |x| is the distance to the farther end, and χ² the chi-squared divergence of the
+    laws at both inputs.
+
+    Args:
+        question: the loss and ε of the law (see `LawQuestion`).
+        inputs: the inputs x (n,) and their weights (n,).
+        median_distance: E|X - median|, or a lower bound on it.
+    """
+    a, b = error_coefficients(question.loss)
+    odds = compute_odds(question.float_epsilon)  # e^ε - 1
+    x, w = inputs
+    variance = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
+    return 2 * a * median_distance / (2 + odds) + b * variance
+
+
+def _compute_rounding_error(levels: int, loss: object) -> float:
+    """Compute the least mean error of a number of outputs without privacy, for uniform inputs.
+
+    Between two neighbouring outputs at distance d, the unbiased law with the least error publishes
+    only these two. At the distance u from one of them, its mean absolute error is 2 u (d - u)/d,
+    and its mean squared error u (d - u). The integrals over the gap are d²/3 and d³/6. The
+    levels - 1 gaps cover [-1, 1], and both sums are least for equal gaps d = 2/(levels - 1). The
+    density 1/2 then makes the MAE d/3, and the mean squared error d²/6.
+
+    Args:
+        levels: the number of outputs.
+        loss: the loss, as in `LawQuestion`.
+    """
+    a, b = error_coefficients(loss)
+    gap = 2 / (levels - 1)
+    return a * gap / 3 + b * gap**2 / 6
 
 
 def compute_alphabet_bound(
@@ -531,9 +575,7 @@ def compute_output_bound(
         median_distance=_compute_median_distance(density),
     )
     if density.shape is None:
-        a, b = error_coefficients(question.loss)
-        gap = 2 / (levels - 1)
-        bound = max(bound, (a * gap / 3 + b * gap**2 / 6) * _BOUND_FACTOR)
+        bound = max(bound, _compute_rounding_error(levels, question.loss) * _BOUND_FACTOR)
     return bound if bound > 0 else None
 
 

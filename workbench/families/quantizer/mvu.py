@@ -172,6 +172,7 @@ def _search_alphabet(
         )
         limit = best.value * (1 - _MIN_ASYMMETRIC_GAIN)
         if asymmetric_best is not None and asymmetric_best.value < limit:
+            # The two are swapped, because the asymmetric one is closed below.
             problem, asymmetric_problem = asymmetric_problem, problem
             outputs = orient_outputs(asymmetric_best.outputs)
             start_values += asymmetric_best.start_values

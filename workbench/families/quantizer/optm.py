@@ -7,8 +7,9 @@ programs are those of its Theorems 5 and 6 (`workbench.models.quantizer.two_bin`
 only for given bounds o <= q <= u, so a search over these bounds is needed.
 
 Terms. The outputs are called bins, and m is their number. A bounded vector is a selection
-distribution whose entries need bounds. A slice is a narrow interval [o, u] of such an entry. RQM is
-the randomized quantization mechanism. Its selection probabilities depend on one number, `rqm_q`.
+distribution whose entries need bounds. A slice is a narrow interval [o, u] of such an entry. As in
+the paper, q_j(i) is the probability of bin i in the selection distribution of length j. RQM is the
+randomized quantization mechanism. Its selection probabilities depend on one number, `rqm_q`.
 
 Slices. If only one vector of two entries is bounded (m <= 5 with the outer bins outside the inputs,
 any density), the bounds are slices [l, l + width] of its first entry. A range of slices is
@@ -128,6 +129,7 @@ def make_rqm_selections(shape: TwoBinShape, rqm_q: float) -> dict[VectorKey, Vec
     laws = rqm_selection(shape.m, Fraction(rqm_q))
     selections = {}
     for side, length in shape.bounded_vectors:
+        # RQM has one distribution of each length 1, 2, ..., m - 1, in this order.
         selections[side, length] = laws[length - 1].floats
     return selections
 
@@ -349,6 +351,7 @@ class SliceSearch:
 
         The selections have rqm_q = 0, and rqm_q in proportion to tanh(ε/2).
         """
+        # From ε = 1 on the slices do not become thicker.
         share = math.exp(_RELATIVE.thickness * min(self.epsilon, 1.0)) - 1
 
         def compute_value(rqm_q: float) -> float:
@@ -471,12 +474,13 @@ def solve_optm(
             return solve_optm(bins, question, width=width, solver=new_solver)
     shape = make_two_bin_shape(bins, question.density)
     bounded_keys = shape.bounded_vectors
+    bounded_lengths = [length for _, length in bounded_keys]
     search = SliceSearch(shape, question.float_epsilon, solver)
     if not bounded_keys:
         search.solve_slice({})
     elif width is None:
         search.search_relative_slices()
-    elif len(bounded_keys) == 1 and bounded_keys[0][1] == 2:
+    elif bounded_lengths == [2]:
         # Only one vector is bounded, and it has two entries.
         search.search_slices(bounded_keys[0], width)
     else:

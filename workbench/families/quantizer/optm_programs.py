@@ -137,7 +137,7 @@ class OptmChoices:
     def _make_shape(self, bins: Bins, question: LawQuestion) -> TwoBinShape:
         """Make the two-bin family of the program.
 
-        The symmetric program of the authors is for uniform inputs alone.
+        The authors' symmetric program is only for uniform inputs.
         """
         shape = make_two_bin_shape(bins, question.density)
         if self.method == "optm-authors" and question.density.shape is not None:
@@ -187,7 +187,9 @@ class OptmChoices:
             if self.method == "optm":
                 return [shape.theorem5(epsilon, _complete_bounds(shape, lower, upper))]
             if self.method == "optm-theorem6":
-                return [shape.theorem6(epsilon, float(upper[0]), *map(float, lower))]
+                (u,) = map(float, upper)
+                o_before, o_last = map(float, lower)
+                return [shape.theorem6(epsilon, u, o_before, o_last)]
             slices = [*zip(map(float, lower), map(float, upper), strict=True)]
             return [_build_authors_program(shape, epsilon, slices)]
         width = self.width or _AUTHORS_WIDTH

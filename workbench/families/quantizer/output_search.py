@@ -263,7 +263,8 @@ class _OutputSearch:
             )
             starts += [alphabet for alphabet in alphabets if (np.diff(alphabet) > 0).all()]
         if not question.density.is_symmetric:
-            mean = math.fsum(np.prod(question.density.quadrature([0.0]), axis=0))
+            inputs, weights = question.density.quadrature([0.0])
+            mean = math.fsum(inputs * weights)
             for start in spread_starts:
                 is_inner = np.abs(start) < _LIMITS.inner_share * np.abs(start).max()
                 starts.append(start + mean * is_inner)
@@ -344,6 +345,7 @@ class _OutputSearch:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
             middles = (ends[1:] + ends[:-1]) / 2
             if outputs.sum() < 0:
+                # The first of equally good middles is used, so mirrored outputs give mirrored ones.
                 middles = middles[::-1]
             is_mirrored = np.array_equal(outputs, -outputs[::-1])
             if self.question.density.is_symmetric and is_mirrored:

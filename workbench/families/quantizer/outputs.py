@@ -83,9 +83,8 @@ _START_SHAPES = (
 # For an even number of outputs, the first positive output of a start is this share of the distance
 # between two outputs away from 0 (before a power is applied). It was chosen by trial.
 _FIRST_EVEN_STEP = 0.6
-_EQUAL_REACH_FACTOR = (
-    1.001  # The alphabet with equal distances has this multiple of the least reach.
-)
+# The alphabet with equal distances has this multiple of the least reach.
+_EQUAL_REACH_FACTOR = 1.001
 _EXPONENTIAL_DIGITS = 40  # Decimal digits with which an exponential is computed before rounding.
 
 
@@ -203,6 +202,7 @@ def make_start_alphabets(
         grid = np.linspace(-1.0, 1.0, inputs)
         # An end exceeds the least reach by the excess.
         grid[[0, -1]] = -2 * least_reach + 1, 2 * least_reach - 1
+        # If there are more outputs than points, they repeat the ends.
         alphabets.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
     return [np.clip(alphabet, -reach, reach) for alphabet in alphabets]
 
@@ -424,6 +424,7 @@ def _compute_exponential(z: float) -> float:
         power = Decimal(z).exp()
         low = float(power.next_minus())
         if low == float(power.next_plus()):
+            # e^z lies between these two decimals, so it rounds to the same double.
             return low
     with localcontext(prec=_EXPONENTIAL_DIGITS):
         return float(Decimal(z).exp())

@@ -114,10 +114,16 @@ class QuantizerProblem(Problem):
     CLAIMS_OPTIMUM = False
     routes = (
         _make_route(
-            "exact program", "exact", lambda problem: problem.solve_exact_program(), "outputs"
+            "exact program",
+            "exact",
+            lambda problem: problem.solve_exact_program(),
+            required_input="outputs",
         ),
         _make_route(
-            "search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"
+            "search over outputs",
+            "exact",
+            lambda problem: problem.search_outputs(),
+            required_input="levels",
         ),
         *(_make_route(name, name, lambda problem: problem.search_optm()) for name in OPTM_METHODS),
         _make_route("product", "product", lambda problem: problem.search_product()),
@@ -292,7 +298,9 @@ class QuantizerProblem(Problem):
         if best.is_stopped:
             notes.append("The time limit stopped the search for bins. Better bins may exist.")
         error = quantizer.expected_loss(self.law_question.loss, self.law_question.density)
-        return QuantizerAnswer(error, None, quantizer, None, notes=tuple(notes))
+        return QuantizerAnswer(
+            error, bound=None, quantizer=quantizer, solution=None, notes=tuple(notes)
+        )
 
     def _describe_search(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
         """Return notes on the result of a search over outputs."""

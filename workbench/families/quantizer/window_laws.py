@@ -279,6 +279,7 @@ class _WindowDescent:
         outputs, low = self.read_variables(z)
         right, right_slopes = compute_farthest_mean(self.ratio, outputs, low)
         left, left_slopes = compute_farthest_mean(self.ratio, -outputs[::-1], low[::-1])
+        # The left side is the mirror image, whose slopes are mirrored back.
         output_slopes = -left_slopes[self.m - 1 :: -1]
         low_slopes = left_slopes[: self.m - 1 : -1]
         left_slopes = np.concatenate([output_slopes, low_slopes])
@@ -289,7 +290,10 @@ class _WindowDescent:
 
     @cached_property
     def linear_constraints(self) -> Pair:
-        """Return the order of the outputs and 1/t <= Σ low <= 1, as rows a and b of a z >= b."""
+        """Return the order of the outputs and 1/t <= Σ low <= 1, as rows a and b of a z >= b.
+
+        The second constraint holds because Σ low <= Σ_i p_x(i) = 1 <= t Σ low.
+        """
         units, origins = self.units_and_origins
         rows = np.zeros((self.m + 1, 2 * self.m))
         rows[: self.m - 1, : self.m] = np.diff(np.eye(self.m), axis=0)
