@@ -335,6 +335,8 @@ def judge_decoder_epsilon(
             "no closed form is known for the least ell; Theorem 8 is about the delta code."
         )
     ell, deltas, pmf = compute_levels_at(np.exp2(_THEOREM_LOG_DELTAS))
+    # Theorem 8 has the bound L(ln(2ε E|x| + 9/8 ln(2ℓ ln ℓ + 1) + 2) - E[ln δ_T]). The function L
+    # is `elias_delta_bound`.
     delta_bound = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
     log_sizes = np.log(2 * epsilon * data.mean_size + 9 / 8 * delta_bound + 2)
     log_sizes = log_sizes - (pmf * np.log(deltas)).sum(axis=1)

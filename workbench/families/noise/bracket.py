@@ -252,11 +252,12 @@ class NoiseClaimBounds(ClaimedBounds):
         blocks = 1
         while True:
             distances = np.abs(np.arange(-blocks * reach, blocks * reach + 1))
+            # The weights fall by e^-ε with each block, and ⌈distance/reach⌉ is the block.
             weights = np.exp(-self.reference_epsilon * -(-distances // reach))
             end_weight = weights[-reach:].sum()
             is_private = end_weight <= self.reference_delta / 2 * weights.sum()
             if is_private or blocks > _MAX_TRUNCATION_BLOCKS:
-                return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
+                return IntegerLaw(first=-blocks * reach, weights=Distribution.from_floats(weights))
             blocks += max(1, blocks // 8)
 
     def make_inner_columns(self, line: LineProgram) -> Vector:
@@ -270,6 +271,7 @@ class NoiseClaimBounds(ClaimedBounds):
         weights = law.weights_between(-line.last, line.last)
         masses = np.array([float(weight / total) for weight in weights])
         columns = line.columns_of_law(masses)
+        # Each side has half of the mass beyond the window.
         columns[line.mass_columns : line.weights.size] = max(0.0, 1 - float(masses.sum())) / 2
         if len(line.costs) > 1:
             # The last column is the largest mean loss.
@@ -496,6 +498,7 @@ class LineProgramSolver:
         scale = self.request.loss_scale
         epsilon = max(claim_bounds.reference_epsilon, _MIN_REFERENCE_EPSILON)
         reach = sensitivity * math.ceil(_WINDOW_PRIVACY_LOSS / epsilon)
+        # η is a noise value, as in the module.
         eta = range(-reach, reach + 1, max(1, reach // _UNIT_SAMPLE_COUNT))
         masses = np.exp(-claim_bounds.reference_epsilon * np.abs(eta) / sensitivity)
         means = []
@@ -759,7 +762,8 @@ def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
         first = int(positive_positions.min())
         last = int(positive_positions.max())
         law = Distribution.from_floats(masses[first : last + 1])
-        return IntegerLaw(first - line.last, law)
+        # Position `line.last` of the masses is the noise value 0.
+        return IntegerLaw(first=first - line.last, weights=law)
     d = line.sensitivity
     mass_beyond = answer.mean_tail_mass
     end = (masses[:d].sum() + masses[-d:].sum()) / 2
@@ -767,7 +771,12 @@ def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
     ratio = min(_LIMITS.max_tail_ratio, max(_LIMITS.min_tail_ratio, ratio))
     ratio_unit = 1 << _LIMITS.tail_ratio_bits
     weights = [max(1, round(mass * 2.0**_LIMITS.mass_bits)) for mass in masses.tolist()]
-    return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * ratio_unit), ratio_unit))
+    return IntegerLaw(
+        first=-line.last,
+        weights=weights,
+        period=d,
+        ratio=Fraction(math.ceil(ratio * ratio_unit), ratio_unit),
+    )
 
 
 @dataclass(frozen=True)
@@ -865,10 +874,11 @@ class _RealSearch(LineProgramSolver):
                 "less for noise on the reals: here the answer itself may be published",
                 f"{largest_limit:.15g}",
             )
+        # Position `line.last` of the masses is the cell around 0.
         last = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
         used_masses = masses[line.last - last : line.last + last + 1].tolist()
         cells = [*map(Fraction, used_masses)]
-        atom = Fraction(float(answer.x[-1]))
+        atom = Fraction(float(answer.x[-1]))  # The atom is the last column of the program.
         return AdditiveRealNoise.from_masses(
             question, cell_count, first=-last, weights=cells, atom=atom
         )
@@ -891,6 +901,7 @@ class _RealSearch(LineProgramSolver):
         if self.request.how.solver != "highs":
             return
         if not self.claim_bounds.has_smooth_bounds:
+            # First k was doubled. Now every k between the last two is tried.
             for k in range(_LIMITS.first_grids[-2] + 1, _LIMITS.first_grids[-1]):
                 if self.is_closed or not self._is_solvable_grid(k):
                     return

@@ -176,7 +176,7 @@ class NoiseProblem(Problem):
             bound, _ = line_noise.staircase_integers(smaller_ratio, sensitivity, name)
         else:
             losses = self._compute_staircase_losses(question, ratio)
-            inner = 1 + losses.index(min(losses))
+            inner = 1 + losses.index(min(losses))  # The inner widths are 1, 2, ..., D.
             bound = min(self._compute_staircase_losses(question, smaller_ratio))
         noise = AdditiveIntegerNoise(question, build_staircase_law(ratio, sensitivity, inner))
         return Answer(noise, bound, details={"optimum": "staircase", **self._timing_details()})
@@ -399,13 +399,15 @@ class NoiseProblem(Problem):
         answer_count = self.request.answer_count
         if compute_audit_work(answer_count) <= _MAX_AUDIT_WORK:
             return
-        max_count = bisect_right(
+        # This is the first number of answers that is too large, so the largest fitting one is
+        # smaller by 1. Clamped noise needs more answers than its reach.
+        first_large_count = bisect_right(
             range(answer_count),
             _MAX_AUDIT_WORK,
             lo=mechanism.reach + 1,
             key=compute_audit_work,
         )
-        max_count -= 1
+        max_count = first_large_count - 1
         if max_count <= mechanism.reach:
             max_count = 0  # Not even the smallest clamped noise can be audited.
         raise InvalidRequest(
@@ -480,6 +482,7 @@ class NoiseProblem(Problem):
         Only the uncertified law of a stopped search can be so, because it is not yet private.
         """
         gap = max(self.request.target_gap, _MIN_RAW_GAP)
+        # With the arguments swapped, this checks that the bound is not far above the loss.
         if not self.loss_scale.proves(bound, loss, gap):
             raise NotProven(
                 f"The search stopped before its noise was private. Its loss {loss:.9g} is below "

@@ -182,6 +182,7 @@ def _compute_staircase_reference(request: NoiseRequest) -> Reference:
         return Reference(line_noise.staircase_reals(float(epsilon), sensitivity, name))
     noise = make_staircase_on_reals(question, epsilon, name)
     is_proven = satisfies_claim(noise, Claim("pure", epsilon))
+    # The listed cells reach one step beyond the centre step, on each side of the cell 0.
     centre_cells = noise.cells.last - noise.steps + Fraction(1, 2)
     loss = float(compute_noise_loss(noise, request))
     return Reference(
@@ -194,6 +195,7 @@ def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fit:
 
     At δ = 0 noise with the exact scale 1/ε is private, so b, its float, is not rounded up.
     """
+    # At this scale δ(ε) of the module is δ.
     scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta))))
     if delta:
         scale *= 1 + _PARAMETER_ROUNDING
@@ -299,6 +301,7 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     distances = np.abs(fine_edges[1:] + fine_edges[:-1]) / 2
     gamma = best_gamma(epsilon, request.loss_name)
     fall = math.exp(-epsilon)  # The factor from one step to the next.
+    # With these peaks the masses are 1.
     staircase_peak = (1 - fall) / (2 * sensitivity * (gamma + fall * (1 - gamma)))
     staircase = staircase_peak * fall ** np.ceil(distances / sensitivity - gamma)
     densities = {"staircase (pure)": (fine_edges, staircase)}
@@ -382,7 +385,12 @@ def _compute_integer_reference(name: str, request: NoiseRequest) -> Reference:
         return Reference(float((law * np.abs(x) ** power).sum()))
     fit, loss = _fit_integer_law(name, request)
     return Reference(
-        loss, fit.is_private(), fit.mechanism, fit.symbol, fit.value, extra_columns=fit.exact_values
+        loss,
+        is_certified=fit.is_private(),
+        mechanism=fit.mechanism,
+        symbol=fit.symbol,
+        value=fit.value,
+        extra_columns=fit.exact_values,
     )
 
 
@@ -491,8 +499,8 @@ def _publish_real_law(law: _RealLaw) -> Published:
     return Published(
         law.name,
         law.source,
-        partial(_compute_real_reference, law),
-        _is_on_reals,
+        make_reference=partial(_compute_real_reference, law),
+        serves=_is_on_reals,
         any_budget=law.find_deviation is not None,
     )
 
@@ -508,15 +516,18 @@ _INTEGER_LAWS = {**LAW_SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}
 PUBLISHED = (
     _publish_real_law(_LAPLACE),
     Published(
-        "staircase (pure)", "Geng and Viswanath 2014", _compute_staircase_reference, _is_on_reals
+        "staircase (pure)",
+        "Geng and Viswanath 2014",
+        make_reference=_compute_staircase_reference,
+        serves=_is_on_reals,
     ),
     *map(_publish_real_law, _REAL_LAWS),
     *(
         Published(
             name,
             source,
-            partial(_compute_integer_reference, name),
-            partial(_is_listed_on_integers, name),
+            make_reference=partial(_compute_integer_reference, name),
+            serves=partial(_is_listed_on_integers, name),
             any_budget=True,
         )
         for name, source in _INTEGER_LAWS.items()

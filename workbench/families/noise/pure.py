@@ -137,8 +137,8 @@ def bracket_pure_noise(solver: LineProgramSolver, loss: NoiseLoss) -> BracketRes
             rule = f"at most {_LIMITS.max_columns} noise values in a program"
             must("the question", rule, f"{column_count}, for answers and sensitivity")
         line = LineProgram(
-            d,
-            size,
+            sensitivity=d,
+            reach=size,
             losses=[line_loss.value_at for line_loss in losses],
             bounds=pure_bounds.bounds,
             is_folded=is_even,
@@ -180,8 +180,9 @@ def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> Addi
     assert isinstance(mechanism, AdditiveIntegerNoise)
     law = mechanism.noise.cover(eta, eta)
     weights = [*map(Fraction, law.weights)]
+    # The added weight is the share δ of the new total.
     weights[eta - law.first] += delta / (1 - delta) * law.total
-    return mechanism.with_noise(IntegerLaw(law.first, weights, law.period, law.ratio))
+    return mechanism.with_noise(IntegerLaw(law.first, weights, period=law.period, ratio=law.ratio))
 
 
 class _Window(NamedTuple):

@@ -89,9 +89,9 @@ def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int
     loss_of_integers, scale, denominator = build_integer_loss(loss.kind, parameter, numbers=[unit])
     steps = range(-span, span + 1)
     scaled_steps = np.array([int(unit * scale) * step for step in steps], dtype=object)
-    losses = loss_of_integers(scaled_steps)
+    values = loss_of_integers(scaled_steps)
     return {
-        step: Fraction(int(loss), denominator) for step, loss in zip(steps, losses, strict=True)
+        step: Fraction(int(value), denominator) for step, value in zip(steps, values, strict=True)
     }
 
 
@@ -191,7 +191,7 @@ class NoiseRequest(Request):
             rule = "absolute or squared, or a list of losses, for noise that is not clamped"
             must("loss", rule, "error-rate")
         self._check_prior()
-        assert self.is_on_reals or self.line_losses
+        assert self.is_on_reals or self.line_losses  # Computing the losses checks them.
 
     def _check_loss_on_reals(self) -> None:
         """Check the loss, and what is minimised, of noise on the reals. Raises InvalidRequest."""
@@ -410,7 +410,8 @@ class NoiseRequest(Request):
         if bend > MAX_HUBER_BEND:
             rule = f"huber:h with h at most {MAX_HUBER_BEND} for noise that is not clamped"
             must("loss", rule, losses)
-        loss_by_step = tabulate_difference_losses(losses, ONE, bend + 1)
+        # The tails have the slope between the bend and the next step.
+        loss_by_step = tabulate_difference_losses(losses, ONE, span=bend + 1)
         return LineLoss.with_straight_tails(losses, loss_by_step.__getitem__, bend)
 
 

@@ -172,6 +172,7 @@ class RunsProblem(NoiseProblem):
         for shape in self._list_shapes(losses):
             noise = self._shrink_until_private(shape)
             if noise is not None:
+                # The shapes come with rising loss, so the others are not needed.
                 candidates.append(noise)
                 break
         if reach > 1:
@@ -263,7 +264,10 @@ class RunsProblem(NoiseProblem):
         ):
 
             def make_law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
-                """Return the masses at a share of the largest steepness, and ε of one run."""
+                """Return the masses at a share of the largest steepness, and the last privacy loss.
+
+                The argument `noise` keeps the noise of this round of the loop.
+                """
                 exponents = noise.exponents(share * noise.max_steepness)
                 return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
 
@@ -346,8 +350,13 @@ class RunsProblem(NoiseProblem):
         weights = [max(1, round(mass * 2.0**_MASS_BITS)) for mass in masses.tolist()]
         ratio_unit = 1 << _RATIO_BITS
         ratio = Fraction(math.floor(math.exp(-tail_privacy_loss) * ratio_unit), ratio_unit)
-        symmetric_weights = [*weights[:0:-1], *weights]
-        law = IntegerLaw(1 - len(weights), symmetric_weights, question.sensitivity, ratio)
+        # The masses of η = n - 1, ..., 1 stand for negative noise; that of 0 is not repeated.
+        law = IntegerLaw(
+            first=1 - len(weights),
+            weights=[*weights[:0:-1], *weights],
+            period=question.sensitivity,
+            ratio=ratio,
+        )
         return AdditiveIntegerNoise(question, law)
 
 
