@@ -147,7 +147,9 @@ def solve_on_hockey_stick_grid(request: ChannelRequest) -> BlockOutcome:
     implied_deltas = [stick.delta for _, stick, _ in sticks]
     (first, second), ratios = _split_edges(edges)
     losses = request.scaled_losses.table.floats
-    blocks = BlockProblem(losses, request.prior_weights, first, second, ratios, sufficient_deltas)
+    blocks = BlockProblem(
+        losses, request.prior_weights, first, second, ratios, delta=sufficient_deltas
+    )
     point = _find_block_point(request, blocks, _GRID_GAP)
     return _make_outcome(request, point, edges, implied_deltas)
 
@@ -248,7 +250,8 @@ def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) 
     m = request.question.m
     weights = request.prior_weights
     has_loss_variable = weights is None
-    size = k * m + has_loss_variable
+    size = k * m + int(has_loss_variable)
+    # The mass of input y and output o has the position y + k o, so its row is its position mod k.
     cells = np.arange(k * m)
     row_sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
     x = point.masses.ravel(order="F")

@@ -229,8 +229,10 @@ class OutputSearch:
         comparisons_per_output = self._request.comparison_count // self._request.question.m
         fitting_parts = 0
         for parts in _LIMITS.first_parts:
-            anchor_count = parts * (len(self._inputs) - 1) + 2
-            if comparisons_per_output * anchor_count <= _LIMITS.first_comparisons:
+            # Every interval has `parts` anchors, and the last answer is one more. The outputs of
+            # the lower question are the knots, one more than the anchors.
+            knot_count = parts * (len(self._inputs) - 1) + 2
+            if comparisons_per_output * knot_count <= _LIMITS.first_comparisons:
                 fitting_parts = parts
                 break
         points = [*best.points, *best.list_used_outputs()]
@@ -406,6 +408,7 @@ def _find_input_weights(request: ChannelRequest, answer: Answer) -> Vector:
         return uniform
     for block in solution.program.rows:
         if block.name == "losses":
+            # The rows are at most the largest loss, so their dual values are at most 0.
             multipliers = -solution.row_dual[block.start : block.start + block.size]
             weights = np.maximum(multipliers, 0.0)
             return weights if weights.size == uniform.size and weights.any() else uniform

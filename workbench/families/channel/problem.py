@@ -300,7 +300,7 @@ class ChannelProblem(Problem):
     def _answer_in_integers(self, K: Integers, bound: Fraction, origin: str) -> Answer:
         """Return a channel in integers as an answer without a solver."""
         channel = self.request.make_channel(_make_channel_from_integers(K))
-        return Answer(channel, bound, None, origin, (K, None))
+        return Answer(channel, bound, solution=None, origin=origin, law=(K, None))
 
     def answer_by_blocks(self) -> Answer | Doubt:
         """Solve by blocks, at first without the masses that δ makes unnecessary.
@@ -334,7 +334,14 @@ class ChannelProblem(Problem):
             return Doubt("the program may prove more")
         integers = round_to_integers(masses)
         origin = "exact repair, output by output"
-        return Answer(request.make_channel(masses), bound, solution, origin, (integers, None), loss)
+        return Answer(
+            request.make_channel(masses),
+            bound,
+            solution,
+            origin=origin,
+            law=(integers, None),
+            claimed_objective=loss,
+        )
 
     def answer_by_program(self, programs: Programs | None, start: str) -> Answer:
         """Solve the linear program, or the program with binaries.
@@ -358,13 +365,23 @@ class ChannelProblem(Problem):
         is_exempt = _read_binary_pattern(solution) if request.bounds.bounds_mass else None
         law = round_to_integers(solution["M"]), is_exempt
         channel = request.make_channel(np.maximum(solution["M"], 0.0))
-        return Answer(channel, bound, solution, "exact repair", law, solution.objective or 0.0)
+        return Answer(
+            channel,
+            bound,
+            solution,
+            origin="exact repair",
+            law=law,
+            claimed_objective=solution.objective or 0.0,
+        )
 
     @cached_property
     def _convex_deadline(self) -> Deadline:
         """Return the deadline of all methods for several bounds."""
         limit = self.request.how.options.time_limit
-        return Deadline(2 * DEFAULT_TANGENT_SECONDS if limit is None else limit)
+        if limit is None:
+            # The tangents use at most half of it, so the methods after them get as long.
+            limit = 2 * DEFAULT_TANGENT_SECONDS
+        return Deadline(limit)
 
     def answer_by_tangents(self) -> Answer | Doubt:
         """Solve linear programs with tangents. Return a doubt if another method may prove more."""
@@ -496,9 +513,8 @@ class ChannelProblem(Problem):
             )
             yield Answer(
                 request.make_channel(gaussian),
-                None,
-                None,
-                "Gaussian noise",
+                bound=None,
+                origin="Gaussian noise",
                 notes=(note,),
                 route="Gaussian noise",
             )
@@ -520,9 +536,8 @@ class ChannelProblem(Problem):
         )
         yield Answer(
             request.make_channel(mechanism.rows),
-            None,
-            None,
-            "pure",
+            bound=None,
+            origin="pure",
             notes=(note,),
             route="pure epsilon",
         )

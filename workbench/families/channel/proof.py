@@ -243,6 +243,7 @@ def bound_loss_on_line(
         """Return what a surplus or a deficit is worth at the next input, rounded down."""
         if value >= 0:
             return (value << _RATIO_BITS) // scaled_ratio
+        # The shift rounds the size of the deficit down, so 1 more is enough.
         return -((-value * scaled_ratio) >> _RATIO_BITS) - 1
 
     pass_all = np.frompyfunc(pass_to_neighbour, 1, 1)

@@ -131,10 +131,10 @@ def _make_clamped_noise(name: str) -> Callable[[BudgetedQuery], Reference]:
         loss = compute_enclosed_loss(query, masses)
         return Reference(
             loss,
-            fitted_law.is_private(),
-            fitted_law.mechanism,
-            fitted_law.symbol,
-            fitted_law.value,
+            is_certified=fitted_law.is_private(),
+            mechanism=fitted_law.mechanism,
+            symbol=fitted_law.symbol,
+            value=fitted_law.value,
             extra_columns=fitted_law.exact_values,
         )
 
@@ -181,7 +181,9 @@ def _log_flipped_masses(distances: Vector, rate: float) -> Vector:
     weight is 0 in floats.
     """
     weights = np.exp(-rate * distances)
+    # The integrand has the degree m - 1, and a number c of nodes is exact up to the degree 2c - 1.
     nodes, shares = _find_legendre_nodes(weights.shape[1] // 2 + 1)
+    # The nodes are moved from [-1, 1] to t in [0, 1], and the weights of the nodes are halved.
     factors = 1 - weights[:, :, None] * ((nodes + 1) / 2)
     # Products of the factors before and after each one avoid a division by 0.
     products_before = np.ones_like(factors)
@@ -264,7 +266,11 @@ def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     rows[np.arange(question.k), answer_columns] = answer_integer
     loss = compute_enclosed_loss(query, rows)
     return Reference(
-        loss, satisfies_claim(pair, claim), mechanism=pair, symbol="p", value=float(answer_mass)
+        loss,
+        is_certified=satisfies_claim(pair, claim),
+        mechanism=pair,
+        symbol="p",
+        value=float(answer_mass),
     )
 
 
@@ -281,8 +287,8 @@ PUBLISHED = (
         Published(
             f"clamped {name}",
             source,
-            _make_clamped_noise(name),
-            _is_for_answers,
+            make_reference=_make_clamped_noise(name),
+            serves=_is_for_answers,
             parameter_meaning=_NOISE_MEANINGS[name],
         )
         for name, source in LAW_SOURCES.items()
@@ -290,23 +296,23 @@ PUBLISHED = (
     Published(
         "exponential",
         "McSherry and Talwar 2007",
-        make_selection(
+        make_reference=make_selection(
             partial(_measure_grid_distances, max_answers=None),
             log_exponential_masses,
             round_exponential_weights,
         ),
-        _is_for_answers,
+        serves=_is_for_answers,
         parameter_meaning="an output d steps of the grid away has probability proportional to r^d",
     ),
     Published(
         "permute-and-flip",
         "McKenna and Sheldon 2020",
-        make_selection(
+        make_reference=make_selection(
             partial(_measure_grid_distances, max_answers=_MAX_FLIPPED_ANSWERS),
             _log_flipped_masses,
             _weigh_flipped_rows,
         ),
-        _is_for_answers,
+        serves=_is_for_answers,
         parameter_meaning="a visited output d steps of the grid away is accepted with probability "
         "r^d",
     ),

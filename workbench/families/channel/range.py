@@ -412,7 +412,9 @@ class _RangeSearch:
         """Record the mechanism that publishes the output nearest to the answer, with `odds` times
         the probability of each other output.
         """
-        mechanism = NearestOutputs((self.question.low, self.question.high), outputs, 1, odds)
+        mechanism = NearestOutputs(
+            ends=(self.question.low, self.question.high), bins=outputs, own=1, odds=odds
+        )
         self._record_design(design_problem(GivenMechanism(request, mechanism)), self.question)
 
     def _try_constant(self) -> None:
@@ -531,6 +533,7 @@ class GivenMechanism(Problem):
         super().__init__(request)
         self.answer = Answer(mechanism, bound=None, solution=None, origin="RR-on-Bins")
         weights = cast(RangeQuery, request.question).weights
+        # Without a prior the mean error is not used, so any weights do.
         mean_error, worst_error, _ = mechanism.errors(
             str(request.aim.loss), weights or (Fraction(1),)
         )

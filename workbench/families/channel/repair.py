@@ -172,6 +172,7 @@ def _equalise_rows(K: Integers, edges: Edges, output: int) -> Integers:
             ]
         for other_sum, row_sum, threshold in comparisons:
             # The sum S satisfies S - row_sum <= E (S - other_sum), with E = threshold/2^112.
+            # Solved for S and rounded up, with 1 more as a margin.
             numerator = threshold * other_sum - (row_sum << _RATIO_BITS)
             minimum = -(-numerator // (threshold - (1 << _RATIO_BITS))) + 1
             common_sum = max(common_sum, minimum)

@@ -208,7 +208,7 @@ class ChannelRequest(Request):
         Raises InvalidRequest, ChannelTooLarge.
         """
         self.check_aim()
-        # This raises an error if the user chose the block method.
+        # Reading the property raises an error if the user chose the block method.
         _ = self.why_not_blocks
         if self.question.distances is not None:
             rule = f"without distances if notion is {self.claim.notion.name}"
@@ -670,6 +670,7 @@ class ChannelRequest(Request):
             return None
         table = self.losses.floats
         first, second = np.array(self.edges.pairs, dtype=int).T
+        # 1/(e^ε - 1) is the mean of one-sided geometric noise with the ratio e^-ε.
         nearest_count = 1 + math.ceil(1 / math.expm1(float(min(bounds.epsilons.values()))))
         nearest_count = min(nearest_count, len(table))
         is_near = table <= np.sort(table, axis=0)[nearest_count - 1]
@@ -769,7 +770,7 @@ class ChannelRequest(Request):
         names = {}
         for i, label in enumerate(question.inputs):
             for j, output in enumerate(question.outputs):
-                # The masses are stored output by output.
+                # The masses are stored output by output, so i runs faster than j.
                 column = first_column + i + j * question.k
                 if question.prior is not None:
                     objective[column] = question.prior[i] * loss_rows[i][j]

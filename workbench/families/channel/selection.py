@@ -69,7 +69,8 @@ def list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
         return [*question.ordered_pairs], epsilon
     pairs, distances = question.metric_pairs()
     ordered_pairs = [*pairs, *((j, i) for i, j in pairs)]
-    epsilons = [epsilon * distance for distance in distances * 2]
+    # The reversed pairs have the same distances.
+    epsilons = [epsilon * distance for distance in [*distances, *distances]]
     return ordered_pairs, dict(zip(ordered_pairs, epsilons, strict=True))
 
 

@@ -143,6 +143,7 @@ def _evaluate_with_delta(query: Query, has_listed_outputs: bool) -> Value:
             f"its audit compares {compared_masses} masses, more than {_MAX_AUDITED_MASSES}."
         )
     sorted_outputs = find_listed_bins(table[order], prior, epsilon)
+    # The bins are found for increasing answers. Sorting by `order` restores the order of the query.
     bin_outputs = [output for _, output in sorted(zip(order, sorted_outputs, strict=True))]
     channel = _make_bins_channel(query, bin_outputs, table)
     loss = float(compute_channel_loss(channel, query.losses, question.prior))

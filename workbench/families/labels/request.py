@@ -2,11 +2,12 @@
 
 There are four methods:
 
-bins      RR-on-Bins: any real outputs, pure ε, all labels are neighbours
-unbiased  the mean output is the label: any real outputs, pure ε, all labels are neighbours
+bins            RR-on-Bins (randomized response on intervals of labels): any real outputs, pure ε,
+                all labels are neighbours
+unbiased        the mean output is the label: any real outputs, pure ε, all labels are neighbours
 rr-with-prior   randomized response among the likeliest labels (Ghazi et al. 2021), pure ε, all
-          labels are neighbours
-lp        a channel with listed outputs, and with any notion and neighbours (`channel_request`)
+                labels are neighbours
+lp              a channel with listed outputs, any notion and any neighbours (`channel_request`)
 
 Where to change: a limit on sizes is a constant below. A further option needs a field of `LabelAim`
 or `LabelHow`, the Option in `family`, and a check in `LabelRequest.__post_init__`.
@@ -300,5 +301,6 @@ class _LabelChannelRequest(ChannelRequest):
 
     MAX_EPSILON = MAX_LABEL_EPSILON
     MIN_EPSILON = ZERO
+    # If all labels are neighbours, every mass is compared twice.
     MAX_COMPARISONS = 2 * _MAX_PROGRAM_MASSES
     CERTIFICATE_RECORD: ClassVar[Mapping[str, str]] = {"method": "lp"}
