@@ -120,6 +120,7 @@ def _make_exact_program(
         low, high = exp_bounds(epsilon, _RATIO_BITS)
         if is_relaxed:
             return Fraction(high, 1 << _RATIO_BITS)
+        # For a tiny ε the lowered ratio may be below 1, which e^ε never is.
         lowered_ratio = max(1 << _RATIO_BITS, int(low * (1 - PROGRAM_MARGIN)))
         return Fraction(lowered_ratio, 1 << _RATIO_BITS)
 
@@ -161,6 +162,7 @@ def _lift_basis(
     question = request.question
     epsilons = request.budgets
     is_seen = f > MIN_SEEN_MASS
+    # LP (14) has a row for the sum of the masses, then a row for each shift and noise value.
     if shape != (1 + len(epsilons) * f.size, f.size) or is_seen.all():
         return None
     targets = np.stack([question.shifted_positions(shift) for shift in epsilons])
@@ -181,7 +183,9 @@ def _lift_basis(
     tight_rows &= is_seen & is_seen[targets]
     deciding_shifts = floors.argmax(axis=0)
     tight_rows[deciding_shifts, sources[deciding_shifts, small_indices]] = True
-    at_lower[: f.size] = at_upper[: f.size] = False
+    # No mass is at a limit, because all are > 0.
+    at_lower[: f.size] = False
+    at_upper[: f.size] = False
     return at_lower, at_upper
 
 

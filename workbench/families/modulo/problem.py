@@ -281,10 +281,12 @@ class ModuloProblem(Problem):
         """
         request = self.request
         sessions = programs.live_sessions
+        # The groups say which differences have the same ε.
+        groups, _ = request.bounds.epsilon_levels
         key = (
             request.aim.minimise,
             bool(request.bounds.delta),
-            request.bounds.epsilon_levels[0],
+            groups,
             request.wants_certificate,
         )
         with translate_errors():

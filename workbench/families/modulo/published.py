@@ -199,18 +199,19 @@ class Scan:
         """
         p = channel.matrix[self._first_answers]
         q = channel.matrix[self._second_answers]
+        # These logarithms have base 2, and so have the privacy losses and ε here.
         logs = np.stack([row.logs - math.log2(row.total) for row in channel.rows])
         with np.errstate(invalid="ignore"):
             privacy_losses = logs[self._first_answers] - logs[self._second_answers]
-            losses = privacy_losses - float(epsilon) / math.log(2)
-        certain_mass = np.where(losses > LOG2_TOLERANCE, p, 0.0).sum(axis=1)
-        possible_mass = np.where(losses > -LOG2_TOLERANCE, p, 0.0).sum(axis=1)
+            excesses = privacy_losses - float(epsilon) / math.log(2)
+        certain_mass = np.where(excesses > LOG2_TOLERANCE, p, 0.0).sum(axis=1)
+        possible_mass = np.where(excesses > -LOG2_TOLERANCE, p, 0.0).sum(axis=1)
         sticks = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1)
-        max_losses = np.nanmax(losses, axis=1)
+        max_excesses = np.nanmax(excesses, axis=1)
         may_have_max_mass = possible_mass >= certain_mass.max() - _TIE_TOLERANCE
         may_have_max_stick = sticks >= sticks.max() - _TIE_TOLERANCE
         may_decide_delta = (may_have_max_mass | may_have_max_stick) & (possible_mass > 0)
-        may_decide_ratio = max_losses >= max_losses.max() - LOG2_TOLERANCE
+        may_decide_ratio = max_excesses >= max_excesses.max() - LOG2_TOLERANCE
         return [*compress(self.pairs, may_decide_delta | may_decide_ratio)]
 
     def _propose(
@@ -334,6 +335,7 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
         if result is not None:
             _, channel, _ = result
             row = channel.matrix[middle]
+            # Entry 0 is then the mass of publishing the true answer.
             laws[f"{name}, of the answer {middle}"] = np.roll(row, -middle)
     return {name: (np.arange(order), law) for name, law in laws.items()}
 

@@ -68,9 +68,10 @@ _MASS_BITS = 120  # Before tails are raised, masses are rounded to this many bit
 _MAX_RELATIVE_GAP = 1e-7  # A repair within this gap of the bound ends the search.
 _DELTA_BITS = 200  # A minimised δ that is no rational is rounded up to this many bits.
 _MAX_TAIL_DENOMINATOR = 1 << 20  # The privacy loss of a tail is rounded to this denominator.
-_DEFAULT_TAIL_PRIVACY_LOSS = 1e-3  # Tails fall by this privacy loss if no mass is seen.
+# Tails fall by at least this privacy loss, also if no mass is seen.
+_MIN_TAIL_PRIVACY_LOSS = 1e-3
 _MAX_UNNOTED_SHORTFALL = 1e-9  # A loss within this relative gap of the solver's claim has no note.
-# A repaired tail falls by one of these multiples of the largest privacy loss of the seen masses.
+# A raised tail falls by one of these multiples of the largest privacy loss of the seen masses.
 _TAIL_FACTORS = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)
 
 
@@ -280,7 +281,7 @@ def _solve_pattern(
         try:
             with translate_errors():
                 vertex = point.solve_vertex()[masses]
-            return _repair_masses(request, vertex, pattern, origin, point.bound, is_raw=True)
+            return _repair_masses(request, vertex, pattern, origin, point.bound, keeps_masses=True)
         except NotCertified:
             pass  # The repair below changes masses, so the constraints hold up to the residual.
     return _repair_masses(request, point.x[masses], pattern, origin, point.bound)
@@ -293,7 +294,7 @@ def _repair_masses(
     origin: str,
     lower_bound: Fraction | None = None,
     *,
-    is_raw: bool = False,
+    keeps_masses: bool = False,
 ) -> CertifiedNoise:
     """Repair masses (N,) to private noise and audit it.
 
@@ -304,7 +305,7 @@ def _repair_masses(
             allows any.
         origin: where the masses come from, for the report.
         lower_bound: a proven lower bound on the objective; None without one.
-        is_raw: whether the masses are audited as they are, without a repair.
+        keeps_masses: whether the masses are audited as they are, without a repair.
 
     Raises:
         NotCertified: the repaired noise is not private.
@@ -316,7 +317,7 @@ def _repair_masses(
     if not minimises_delta and request.claim.delta is not None:
         delta = request.claim.delta
     claim = Claim(request.claim.notion, request.audited_claim.epsilon, delta)
-    if is_raw:
+    if keeps_masses:
         privacy = audit(AdditiveNoise(question, masses), claim.epsilon)
     else:
         privacy = repair_noise(question, masses, claim, pattern)
@@ -343,7 +344,7 @@ def _round_delta(request: ModuloRequest, privacy: Privacy) -> Fraction:
     """Return the exact δ of an audit, rounded up if it is no rational number."""
     measurement = privacy.worst_result(request.claim.notion).measurement
     delta = get_delta_notion(request.claim.notion).delta_upper_bound(measurement)
-    if measurement.b == 0:
+    if measurement.b == 0:  # δ is a + b e^ε, hence rational.
         return delta
     return Fraction(math.ceil(delta * (1 << _DELTA_BITS)), 1 << _DELTA_BITS)
 
@@ -391,7 +392,7 @@ def find_cheapest_repair(
     is_seen = (f > MIN_SEEN_MASS) & (shifted_masses > MIN_SEEN_MASS)
     with np.errstate(divide="ignore", invalid="ignore"):
         privacy_losses = np.log(f / shifted_masses)
-        privacy_loss = privacy_losses.max(initial=_DEFAULT_TAIL_PRIVACY_LOSS, where=is_seen)
+        privacy_loss = privacy_losses.max(initial=_MIN_TAIL_PRIVACY_LOSS, where=is_seen)
     candidates = _Candidates(
         lambda repaired: compute_exact_loss(repaired.mechanism, request.losses)
     )

@@ -252,6 +252,7 @@ class ModuloRequest(Request):
     def _list_exact_losses(self) -> list[Fraction]:
         """List the losses of all noise values as exact numbers, row by row for (N, N)."""
         if self.aim.prior is not None:
+            # The table has a row for each answer, its transpose one for each noise value.
             matrix = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int)
             rows = matrix.T.tolist()
             return [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in rows]
@@ -435,6 +436,7 @@ def take_constraints(question: ModuloNoise, values: Record) -> UserConstraints |
     user_constraints = check_constraints(values.pop("constraints", None), "f")
     if not has_zero_mean and not equal_groups:
         return user_constraints
+    # Without sizes there is no equation for the mean.
     sizes = question.sizes if has_zero_mean else ()
     return NoiseEquations(sizes, tuple(map(tuple, equal_groups)), user_constraints)
 
