@@ -11,10 +11,11 @@ without a solver.
                   "bases": [["0-+0..", "-0.."], ..]}, ..]}
     END: "2", or [["-1", "-1", "1"], "1/2", "9/4"], the one zero of a polynomial between two numbers
 
-x is e^(ε/steps), and a region is an interval of x. The first four entries are those of
-`Formula.to_dict`. The options are written as in sweeps. "epsilon" and "delta" are the area that the
-regions must cover. A basis is a vertex of the linear program: it says for each column, and then for
-each row, whether it is basic (0), at its lower end (-) or at its upper end (+).
+x is e^(ε/steps), where steps is the number of steps into which ε is divided. A region is an
+interval of x. The first four entries are those of `Formula.to_dict`. The options are written as in
+sweeps. "epsilon" and "delta" are the area that the regions must cover. A basis is a vertex of the
+linear program: it says for each column, and then for each row, whether it is basic (0), at its
+lower end (-) or at its upper end (+).
 
 The proof: The family builds the program again from the options. The bases of every region give
 formulas and conditions. Each condition must hold at the sample, and no condition may change its
@@ -69,9 +70,8 @@ VERSION = 1  # The version of the file format.
 _DISPLAYED_KEYS = {"what", "variable", "pieces", "open"}
 # These options do not change a formula.
 _IGNORED_OPTIONS = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}
-_BASIS_SIGNS = (
-    "-0+"  # The signs of the states -1 (at the lower end), 0 (basic), 1 (at the upper end).
-)
+# The signs of the states -1 (at the lower end), 0 (basic) and 1 (at the upper end).
+_BASIS_SIGNS = "-0+"
 _MAX_COEFFICIENT_COUNT = 2_000  # An end whose polynomial has more coefficients is refused.
 # An end with more coefficients times bits of its longest number is refused: it takes seconds.
 _MAX_END_BITS = 500_000
@@ -274,9 +274,9 @@ def read_formula(data: Any) -> Formula:
         raise CorruptFile(f"Its question is invalid: {error}") from None
     formula = Formula(
         program.title,
-        merge_regions(program, regions),
-        program.steps,
-        tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
+        pieces=merge_regions(program, regions),
+        steps=program.steps,
+        unproven=tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
     )
     displayed_values = formula.to_dict()
     for name in sorted(_DISPLAYED_KEYS):
@@ -301,7 +301,8 @@ def _read_question(question: Record) -> FormulaQuestion:
         """Make the family's request at one point, a dictionary of epsilon and delta."""
         return family.make_request_from_options(**options, **point)
 
-    return FormulaQuestion(family, make_request, dict, epsilon_unit=epsilon_unit)
+    # The values of options are only read to write a question, which this one never is.
+    return FormulaQuestion(family, make_request, read_values=dict, epsilon_unit=epsilon_unit)
 
 
 def _read_interval(data: Any, entry_name: str) -> Interval:
@@ -368,7 +369,7 @@ def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -
         raise_corrupt_entry("feasible", "true, or false where delta is one number")
     used_program = program if is_feasible else program.relaxation
     bases = [_read_basis(used_program, pair) for pair in require_list(fields["bases"], "bases")]
-    if len(bases) < 2:
+    if len(bases) < 2:  # A region has a formula, which leads from one basis to the next.
         raise_corrupt_entry("bases", "at least two")
     region = build_region(
         used_program, bases, x=sample, ends=(low, high), deltas=delta, feasible=is_feasible

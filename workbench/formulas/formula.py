@@ -129,7 +129,9 @@ def formula(
         """Return the values of the options by name, at ε = 1."""
         return family.read_values({**options, "epsilon": ONE}, with_question=is_named)
 
-    formula_question = FormulaQuestion(family, make_request, read_values, options.get("notion"))
+    formula_question = FormulaQuestion(
+        family, make_request, read_values, notion=options.get("notion")
+    )
     return solve_formula(formula_question, epsilon, delta, time_limit, progress)
 
 
@@ -161,7 +163,13 @@ def formula_around(request: Any) -> Formula:
         NotProven: No piece is proven there.
     """
     claim = request.claim
-    question = FormulaQuestion(request.family, request.at_point, dict, claim.notion.name)
+    # The values of options are only needed to save a formula, which is not done here.
+    question = FormulaQuestion(
+        request.family,
+        make_request=request.at_point,
+        read_values=dict,
+        notion=claim.notion.name,
+    )
     solved_formula = solve_formula(question, claim.epsilon)
     if solved_formula.proven_epsilon is None:
         return solved_formula
@@ -227,11 +235,11 @@ def solve_formula(
     proven_regions = ProvenRegions(limits, delta_interval, tuple(regions))
     return Formula(
         program.title,
-        merge_regions(program, regions),
-        program.steps,
-        tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
-        deadline.elapsed_seconds,
-        lambda: make_proof_record(question, program, proven_regions),
+        pieces=merge_regions(program, regions),
+        steps=program.steps,
+        unproven=tuple(to_epsilon_interval(gap, program.steps) for gap in gaps),
+        seconds=deadline.elapsed_seconds,
+        proof=lambda: make_proof_record(question, program, proven_regions),
     )
 
 

@@ -129,8 +129,14 @@ class Formula:
                 must("delta", "given, because the formula has an interval of delta", "none")
             return candidates[0]
         for piece in candidates:
-            low, high = (end.enclose(*x, ZERO) or (delta, delta) for end in piece.delta)
-            if low[0] <= delta <= high[1]:
+            # The ends do not depend on δ, so 0 stands for it. An end near a pole has no bounds, and
+            # then excludes no δ.
+            low_bounds, high_bounds = (
+                end.enclose(*x, ZERO) or (delta, delta) for end in piece.delta
+            )
+            lower, _ = low_bounds
+            _, upper = high_bounds
+            if lower <= delta <= upper:
                 return piece
         return must("delta", "where the formula holds", delta)
 

@@ -369,8 +369,9 @@ def _write_sum(
     high = _write_polynomial(last, _ONE_VARIABLE)
     first_coefficients, last_coefficients = ends
     if low == high:
+        # There is one power only.
         if first_coefficients:
-            coefficient = _write_polynomial(first_coefficients[0] or middle, _ONE_VARIABLE)
+            coefficient = _write_polynomial(first_coefficients[0], _ONE_VARIABLE)
         else:
             coefficient = _write_polynomial(middle, _TWO_VARIABLES)
         if low == "0":
@@ -389,10 +390,10 @@ def _write_sum(
         for offset, weights in enumerate(coefficients):
             coefficient = _write_polynomial(weights, _ONE_VARIABLE)
             if coefficient != inner:
-                position = end
+                power = end
                 if offset:
-                    position += f" {sign} {offset}"
-                exceptions.append(f"{coefficient} at j = {position}")
+                    power += f" {sign} {offset}"
+                exceptions.append(f"{coefficient} at j = {power}")
     if exceptions:
         text += f", but {', '.join(exceptions)}"
     return text
@@ -401,6 +402,7 @@ def _write_sum(
 def _write_polynomial(weights: MonomialWeights, monomials: Sequence[Pair]) -> str:
     """Write a polynomial in n and j."""
     terms = []
+    # The weights belong to the first monomials. Terms of higher degree are written first.
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):
         if not weight:
             continue

@@ -262,7 +262,10 @@ def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]
     claim = request.claim
     notion = claim.notion.name
     check_formula_notion(notion)
-    question = FormulaQuestion(request.family, request.at_point, dict, notion)
+    # The values of options are only needed to save a formula, which is not done here.
+    question = FormulaQuestion(
+        request.family, make_request=request.at_point, read_values=dict, notion=notion
+    )
     epsilon = claim.epsilon
     if not isinstance(epsilon, Fraction) or request.aim.minimise != "loss":
         raise WorkbenchError("Prices exist only for designs that minimise the loss at one epsilon")
@@ -288,6 +291,7 @@ def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]
     epsilon_prices = derivatives_near(0, epsilon_interval)
     if claim.delta is None or not claim.notion.has_delta:
         return epsilon_prices, None
+    # δ is moved by the step itself and not by a share of it, because it may be 0.
     delta_interval = (max(ZERO, delta - _RELATIVE_STEP), delta + _RELATIVE_STEP)
     first, last = derivatives_near(1, epsilon, delta_interval)
     return epsilon_prices, (first if delta else None, last)
