@@ -529,6 +529,7 @@ def _make_declared_comparisons(paper: str, name: str, table: pd.DataFrame) -> It
         tolerances = _evaluate_for_rows(entry["tolerance"], rows, len(ours))
         expected = _evaluate_for_rows(entry.get("expected", True), rows, len(ours))
         place = entry.get("place") or read_printed_numbers(paper)[name]["place"]
+        # One value for all rows is described by the first row.
         for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
             values = {**row, "k": k}
             yield Comparison(

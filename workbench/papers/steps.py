@@ -299,7 +299,11 @@ def _compute_step(task: _Task) -> list[Outcome]:
         files = {}
         if task.results is not None:
             files = artifact.build_files(task.formats, task.dpi)
-        outcomes.append(Outcome(paper.name, name, clock.elapsed_seconds, files, rows, artifact))
+        outcomes.append(
+            Outcome(
+                paper.name, name, clock.elapsed_seconds, files=files, rows=rows, artifact=artifact
+            )
+        )
     return outcomes
 
 

@@ -55,6 +55,7 @@ from workbench.questions.unbounded_noise import RealNoise
 
 Interval = tuple[float, float]
 
+_SENSITIVITY = 1  # Δf in all tables.
 # The largest relative gap of cells for the squared loss, whose bound needs fine grids. Above the
 # given ε it is doubled, because the largest grids leave a larger gap there.
 _SQUARED_GAP = 1e-3
@@ -93,7 +94,9 @@ def compute_cell(budget: tuple[str, str, str], gap: float | None = None) -> Reco
     options = {}
     if gap is not None:
         options["gap"] = gap
-    noise_design = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **options)
+    noise_design = design(
+        RealNoise(_SENSITIVITY), epsilon=epsilon, delta=delta, loss=loss, **options
+    )
     upper = noise_design.objective
     lower = noise_design.bound
     assert lower is not None
@@ -182,10 +185,10 @@ def count_missing_terms(budget: tuple[float, float], t4: float, t5: float) -> in
         0, 1, or -1 if it has one term more. None if none of these fits the printed cells.
     """
     epsilon, delta = budget
-    bub = truncated_laplace(epsilon, delta, 1, "absolute")
+    bub = truncated_laplace(epsilon, delta, _SENSITIVITY, "absolute")
     low, high = imply_bound(imply_optimum(bub, t4), t5)
     for missing in (0, 1, -1):
-        if low <= geng_formula(epsilon, delta, 1, missing) <= high:
+        if low <= geng_formula(epsilon, delta, _SENSITIVITY, omitted_terms=missing) <= high:
             return missing
     return None
 
@@ -221,7 +224,7 @@ def judge_cell(
     if abs(printed_percent - ours) <= tolerance:
         return Verdict(tolerance, ())
 
-    bub = truncated_laplace(*budget, 1, "squared" if is_squared else "absolute")
+    bub = truncated_laplace(*budget, _SENSITIVITY, "squared" if is_squared else "absolute")
     reasons = []
     if table == "table4":
         prefix = ""
@@ -264,9 +267,11 @@ def _explain_implied_optimum(
 
 def _read_cells(table: str) -> dict[tuple[float, float], float]:
     """Return the printed cells of a table by (ε, δ)."""
-    claims = read_printed_numbers("dro")
-    budgets = itertools.product(map(float, claims["epsilon"]), map(float, claims["delta"]))
-    return dict(zip(budgets, np.ravel(claims[table]["cells"]).tolist(), strict=True))
+    printed_numbers = read_printed_numbers("dro")
+    budgets = itertools.product(
+        map(float, printed_numbers["epsilon"]), map(float, printed_numbers["delta"])
+    )
+    return dict(zip(budgets, np.ravel(printed_numbers[table]["cells"]).tolist(), strict=True))
 
 
 # Loss -> for each printed table: its key, our column, and the quantity that both contain.
@@ -285,7 +290,7 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
 
     table: a key of printed/dro.toml. "table4_squared" is Table 4 for η².
     """
-    claims = read_printed_numbers("dro")
+    printed_numbers = read_printed_numbers("dro")
     is_squared = table == "table4_squared"
     if is_squared:
         judged_table = "table4"
@@ -307,12 +312,12 @@ def _compare_cells(rows: pd.DataFrame, table: str, column: str, quantity: str) -
             row[column],
             budget,
             proven_interval,
-            claims["gap"],
+            printed_numbers["gap"],
             is_squared=is_squared,
         )
         comparison = Comparison(
             what=f"{quantity}, ε = {epsilon:g}, δ = {delta:g} (percent)",
-            place=claims[table]["place"],
+            place=printed_numbers[table]["place"],
             printed=cells[judged_table],
             ours=row[column],
             tolerance=verdict.tolerance,
@@ -340,10 +345,10 @@ def compute_cell_row(loss: str, epsilon: float, delta: float) -> list[Row]:
     row = compute_cell((f"{epsilon:g}", f"{delta:g}", loss), _choose_gap(epsilon, loss))
     midpoint = (row["lower"] + row["loss"]) / 2
     unit = 100 / max(midpoint, 1)
-    upper = truncated_laplace(epsilon, delta, 1, loss)
+    upper = truncated_laplace(epsilon, delta, _SENSITIVITY, loss)
     row |= {"truncated_laplace": upper, "upper_percent": (upper - midpoint) * unit}
     if loss == "absolute":
-        lower = geng_formula(epsilon, delta, 1)
+        lower = geng_formula(epsilon, delta, _SENSITIVITY)
         row |= {"geng_formula": lower, "lower_percent": (midpoint - lower) * unit}
         row["both_percent"] = row["upper_percent"] + row["lower_percent"]
     return [row]
@@ -384,11 +389,16 @@ def check_lower_bound(epsilon: float, delta: float) -> Record:
         exceeding_count: the number of budgets at which it does. cell_count: the number of budgets.
         closed_form, loss: both numbers of the example.
     """
-    losses = {budget: truncated_laplace(*budget, 1, "absolute") for budget in _read_cells("table4")}
+    losses = {
+        budget: truncated_laplace(*budget, _SENSITIVITY, "absolute")
+        for budget in _read_cells("table4")
+    }
     return {
-        "exceeding_count": sum(geng_formula(*budget, 1) > loss for budget, loss in losses.items()),
+        "exceeding_count": sum(
+            geng_formula(*budget, _SENSITIVITY) > loss for budget, loss in losses.items()
+        ),
         "cell_count": len(losses),
-        "closed_form": geng_formula(epsilon, delta, 1),
+        "closed_form": geng_formula(epsilon, delta, _SENSITIVITY),
         "loss": losses[epsilon, delta],
     }
 
@@ -427,7 +437,7 @@ def check_printed_optimum(table: str, loss: str, epsilon: float, delta: float) -
         proven_lower: L.
     """
     percent = _read_cells(table)[epsilon, delta]
-    low, high = imply_optimum(truncated_laplace(epsilon, delta, 1, loss), percent)
+    low, high = imply_optimum(truncated_laplace(epsilon, delta, _SENSITIVITY, loss), percent)
     proven_interval = compute_cell((str(epsilon), str(delta), loss), _choose_gap(epsilon, loss))
     return {
         "percent": percent,

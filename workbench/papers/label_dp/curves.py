@@ -267,7 +267,7 @@ def measure_budget_splits(
     rows = []
     for n in records:
         if Fraction(split) ** 2 * labels.k >= n * Fraction(epsilon) ** 2:
-            continue
+            continue  # ε₁ would be ε or more.
         prior_budget, bins_budget = split_budget(epsilon, labels.k, n, split)
         excesses = []
         for run in range(repeats):
@@ -353,6 +353,7 @@ def fit_growth_exponent(sizes: Sequence[float], effort: Sequence[float]) -> floa
         sizes: Values of k.
         effort: The seconds or steps for each k.
     """
+    # The logarithms lie on a line, whose slope is the exponent.
     exponent, _ = np.polyfit(np.log(sizes), np.log(effort), deg=1)
     return float(exponent)
 

@@ -64,6 +64,8 @@ def check_table_index(epsilon: float) -> Record:
     loss = parse_loss("squared")
     k = labels.size
     interval_loss = interval_losses(labels, prior, epsilon, loss)
+    # A[i][j] is the smallest sum of the losses of j intervals of the first i labels. The last of
+    # these intervals has the labels r..i-1, which count from 0.
     table = np.full((k + 1, k + 1), np.inf)
     table[0, 0] = 0.0
     for i, j in itertools.product(range(1, k + 1), range(1, k + 1)):

@@ -45,7 +45,7 @@ def make_label_map(full: bool, *, epsilon: float) -> Artifact:
         full: Not used: the figure takes seconds.
         epsilon: The ε of the budget, > 0. The comparisons are those of ε = 3.
     """
-    claims = read_printed_numbers("label_dp")["fig2"]
+    printed_numbers = read_printed_numbers("label_dp")["fig2"]
     data = get_criteo_data()
     labels = data.labels
     bins = make_response(data, "RR-on-Bins", epsilon)
@@ -64,7 +64,7 @@ def make_label_map(full: bool, *, epsilon: float) -> Artifact:
 
     losses = {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
     comparisons = []
-    if epsilon == claims["epsilon"]:
+    if epsilon == printed_numbers["epsilon"]:
         comparisons = [
             *_compare_bins(data, bins.outputs),
             *_compare_fig2_losses(data, epsilon, losses),
@@ -107,9 +107,9 @@ def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
 
     The outputs are only compared if there are as many as in the figure.
     """
-    claims = read_printed_numbers("label_dp")["fig2"]
-    printed_bins = claims["bins"]
-    place = claims["place"]
+    printed_numbers = read_printed_numbers("label_dp")["fig2"]
+    printed_bins = printed_numbers["bins"]
+    place = printed_numbers["place"]
     make = partial(Comparison, apart=_describe_evidence(data))
     comparisons = []
     if outputs.size == len(printed_bins):
@@ -117,9 +117,9 @@ def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
         for j, value in enumerate(printed_bins):
             comparison = make(
                 f'bin {j + 1} of {len(printed_bins)} ("around" in print)',
-                place,
-                value,
-                float(outputs[j]),
+                place=place,
+                printed=value,
+                ours=float(outputs[j]),
                 tolerance=_BIN_TOLERANCE,
                 expected=data.is_real or j not in _STANDIN_MISSES,
                 remark=f'{source}: a bin printed as "around {value:g}" is compared within '
@@ -129,9 +129,9 @@ def _compare_bins(data: DataSet, outputs: Vector) -> list[Comparison]:
             comparisons.append(comparison)
     count_comparison = make(
         "number of bins",
-        place,
-        len(printed_bins),
-        outputs.size,
+        place=place,
+        printed=len(printed_bins),
+        ours=outputs.size,
         tolerance=0.5,
         remark="stand-in",
     )
@@ -142,16 +142,16 @@ def _compare_fig2_losses(
     data: DataSet, epsilon: float, losses: Mapping[str, float]
 ) -> list[Comparison]:
     """Return the comparisons of the losses of Fig. 2 with Table 1."""
-    claims = read_printed_numbers("label_dp")["table1"]
-    k = claims["epsilon"].index(epsilon)
+    printed_numbers = read_printed_numbers("label_dp")["table1"]
+    k = printed_numbers["epsilon"].index(epsilon)
     comparisons = []
     for key, ours in losses.items():
         comparison = Comparison(
             f"MSE, {_LABELS[key]}",
-            claims["place"],
-            claims[key][k],
-            ours,
-            _STANDARD_DEVIATIONS * claims[f"{key}_std"][k],
+            place=printed_numbers["place"],
+            printed=printed_numbers[key][k],
+            ours=ours,
+            tolerance=_STANDARD_DEVIATIONS * printed_numbers[f"{key}_std"][k],
             remark=_WITHIN_DEVIATIONS,
             apart=_describe_evidence(data),
         )
@@ -177,9 +177,9 @@ def _compare_block(
             if row["epsilon"] == math.inf:
                 comparison = Comparison(
                     f"MSE of {_LABELS[key]}, ε = ∞",
-                    f"Table {number}, row ∞",
-                    row[f"{key}_printed"],
-                    row[f"{key}_ours"],
+                    place=f"Table {number}, row ∞",
+                    printed=row[f"{key}_printed"],
+                    ours=row[f"{key}_ours"],
                     tolerance=_HALF_UNIT,
                     remark="every label published as it is",
                     apart=_NO_NOISE,
@@ -187,10 +187,10 @@ def _compare_block(
             else:
                 comparison = Comparison(
                     f"MSE of {_LABELS[key]}, ε = {row['epsilon']:g}",
-                    f"Table {number}, MSE (Mechanism)",
-                    row[f"{key}_printed"],
-                    row[f"{key}_ours"],
-                    tolerances[key][k],
+                    place=f"Table {number}, MSE (Mechanism)",
+                    printed=row[f"{key}_printed"],
+                    ours=row[f"{key}_ours"],
+                    tolerance=tolerances[key][k],
                     remark=remark,
                     apart=_describe_evidence(data),
                 )
@@ -207,11 +207,11 @@ def compare_table1(table: pd.DataFrame) -> Record:
     Returns:
         "comparisons".
     """
-    claims = read_printed_numbers("label_dp")["table1"]
+    printed_numbers = read_printed_numbers("label_dp")["table1"]
     data = get_criteo_data()
     tolerances = {}
     for key in ("laplace", "bins"):
-        deviations = claims[f"{key}_std"]
+        deviations = printed_numbers[f"{key}_std"]
         tolerances[key] = [_STANDARD_DEVIATIONS * deviation for deviation in deviations]
     comparisons = _compare_block(
         table, number=1, data=data, tolerances=tolerances, remark=_WITHIN_DEVIATIONS
@@ -288,28 +288,35 @@ def make_signature_table(full: bool) -> Artifact:
     Args:
         full: Not used: the table takes no time.
     """
-    claims = read_printed_numbers("label_dp")["fig5"]
+    printed_numbers = read_printed_numbers("label_dp")["fig5"]
     matrix = get_example_matrix()
     computed_signatures = compute_signature(matrix, Fraction(2))
     signatures = computed_signatures or [""] * len(matrix)
 
-    columns = [f"M to {output}" for output in claims["outputs"]]
+    columns = [f"M to {output}" for output in printed_numbers["outputs"]]
     table = pd.DataFrame(matrix, columns=columns).map(str)
-    table.insert(0, "label", claims["labels"])
+    table.insert(0, "label", printed_numbers["labels"])
     table["signature"] = [" ".join(row) for row in signatures]
-    table["signature_printed"] = [" ".join(row) for row in claims["signature"]]
+    table["signature_printed"] = [" ".join(row) for row in printed_numbers["signature"]]
 
     agreeing = 0
     if computed_signatures:
-        agreeing = sum(map(operator.eq, "".join(signatures), "".join(claims["signature"])))
-    place = claims["place"]
+        agreeing = sum(map(operator.eq, "".join(signatures), "".join(printed_numbers["signature"])))
+    place = printed_numbers["place"]
     comparisons = [
-        Comparison("signature entries that agree, of 20", place, 20, agreeing, tolerance=0.5),
+        Comparison(
+            "signature entries that agree, of 20",
+            place=place,
+            printed=20,
+            ours=agreeing,
+            tolerance=0.5,
+        ),
         Comparison(
             "e^ε",
-            place,
-            claims["exp_epsilon"],
-            2.0 if computed_signatures else 0.5,
+            place=place,
+            printed=printed_numbers["exp_epsilon"],
+            # M has signatures if it is ε-private with e^ε = 2.
+            ours=2.0 if computed_signatures else 0.5,
             tolerance=1e-9,
             expected=False,
             remark="e^ε = 1/2 is a slip for 2",

@@ -8,7 +8,7 @@ This repeats the experiment "Generalization" of Ghazi et al. on data that can be
 |          |                              | often as in the whole log       |                    |
 | diabetes | scikit-learn's, 442 records  | 0, 10, ..., 350 (rounded down)  | ridge              |
 | census   | SYNTHETIC, from drawn labels | drawn from the census labels    | ridge              |
-| counts   | SYNTHETIC                    | Poisson counts clipped to 0..40 | Poisson regression |
+| count    | SYNTHETIC                    | Poisson counts clipped to 0..40 | Poisson regression |
 
 Each run splits the data 80 % to 20 %, privatises the training labels, and measures the error on
 true test labels. The errors are means over runs. RR-on-Bins and RRWithPrior estimate their prior

@@ -307,7 +307,7 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     """Return points of the curve of the minimal error rate against δ by Theorem 2, (19).
 
     The error rate is constant on flat regions of δ and affine between them. The points are the ends
-    of the flat regions, and the middles of all intervals between two ends. At the middles the
+    of the flat regions, and the middles of the intervals between two ends. At the middles the
     solver runs too.
 
     Args:
@@ -322,6 +322,7 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     """
     question = make_question(n=n, shifts=[shift])
     ratio = Fraction(math.exp(epsilon))
+    # Each interval is given by its end, a function of e^ε, and its error rate.
     printed_ends = [float(end(ratio)) for end, _ in rational_forms.theorem2(n + 1)]
     ends = [0.0, *printed_ends, 1.0]
 
@@ -334,6 +335,7 @@ def compute_theorem2_curve(n: int, shift: int, epsilon: float) -> pd.DataFrame:
         {"kind": "flat", "k": np.arange(len(ends)) // 2, "delta": ends, "name": names}
     )
 
+    # The last flat region is only δ = 1, so it has no middle.
     middles = [(low + high) / 2 for low, high in itertools.pairwise(ends[:-1])]
     errors = solve_each(question, [(epsilon, delta) for delta in middles])
     solver_points = pd.DataFrame(
@@ -401,8 +403,10 @@ def trace_exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
         points += [(piece.delta_low, piece.value_low), (piece.delta_high, piece.value_high)]
     ends = np.array(points)
     # The end of a piece is the start of the next one, so the second of two equal points is dropped.
+    # The first point is compared with (-1, -1), so it is kept.
     is_new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME_POINT
-    return pd.DataFrame({"delta": ends[is_new, 0], "f0": 1 - ends[is_new, 1]})
+    delta, error_rate = ends[is_new].T
+    return pd.DataFrame({"delta": delta, "f0": 1 - error_rate})
 
 
 def trace_exact_regions(epsilon: float, **question: Any) -> pd.DataFrame:
@@ -563,7 +567,7 @@ def _make_noise_law(
         radius, law = discrete_gaussian(read_number(variance, "variance"))
         return variance, IntegerLaw(-radius, law)
     ratio = geometric_alpha(variance) if alpha is None else alpha
-    return ratio, IntegerLaw(0, [1], ratio=Fraction(ratio))
+    return ratio, IntegerLaw(first=0, weights=[1], ratio=Fraction(ratio))
 
 
 def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
@@ -576,7 +580,8 @@ def make_clamped_noise(n: int | None, law: IntegerLaw) -> AdditiveIntegerNoise:
     Returns:
         The mechanism, for neighbours that differ by 1.
     """
-    return AdditiveIntegerNoise(IntegerNoise(1, None if n is None else (0, n)), law)
+    clamp = None if n is None else (0, n)
+    return AdditiveIntegerNoise(IntegerNoise(sensitivity=1, clamp=clamp), law)
 
 
 def list_noise_steps(

@@ -137,7 +137,7 @@ def check_first_linear_section(n: int, epsilon: float) -> Record:
     delta = (low + high) / 2
     pmf = single_distance_law((n + 1,), (1,), epsilon, delta).pmf
     assert pmf is not None
-    masses = np.sort(pmf)[::-1]
+    masses = np.sort(pmf)[::-1]  # The paper's f_(0) >= f_(1) >= ... >= f_(n).
     corrected_masses = delta * np.exp(epsilon * (n - 1 - np.arange(n)))
     return {
         "delta": delta,
@@ -239,6 +239,7 @@ def audit_linear_region(n: int, mu_bar: int, epsilon: float) -> Record:
         exceeds the previous one at most. needed_delta: the δ that the PMF needs.
     """
     question = make_question(n=n, max_shift=mu_bar)
+    # The region with h = 0 is that of Lemma 4, and not of Theorem 3.
     flat_regions = [region for region in staircases(n, mu_bar, epsilon) if region.h]
     first_region, second_region, *_ = flat_regions
     delta = round((first_region.upper + second_region.lower) / 2, 6)
@@ -266,7 +267,7 @@ def compare_phi_forms(n: int, mu_bar: int, epsilon: float) -> Record:
     """
     differences = {}
     for region in staircases(n, mu_bar, epsilon):
-        if region.h:
+        if region.h:  # The region with h = 0 is that of Lemma 4.
             second_form = phi_35_36(n, mu_bar, epsilon, region.h, region.j)
             differences[region.h, region.j] = second_form - region.mass
     diagonal_differences = [abs(gap) for (h, j), gap in differences.items() if h == j]
@@ -301,7 +302,9 @@ def sum_printed_lengths(n: int, mu_bar: int) -> Record:
             lengths.append(1)
         else:
             lengths.append(mu_bar - 1)
-    return {"printed_total": 1 + sum(lengths) + r + h - 1}
+    first_length = 1  # The group i = 0 is the noise value 0 alone.
+    last_length = r + h - 1  # This is the printed length of the group i = b + 2.
+    return {"printed_total": first_length + sum(lengths) + last_length}
 
 
 def check_first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
@@ -411,7 +414,8 @@ def measure_flat_intervals(epsilon: float, i: int) -> Record:
     scaled_lengths = []
     for index in (i, 2 * i):
         mass = (1 - a) / (1 - a ** (index + 1))
-        low, high = a**index * mass, a ** (index - 1) * mass
+        low = a**index * mass
+        high = a ** (index - 1) * mass
         # The limit law is flat on this interval, so its value inside is 1 - f(0).
         inside = limit_law(1, epsilon, (low + high) / 2)
         assert math.isclose(inside.value, 1 - mass, rel_tol=_LIMIT_TOLERANCE)
@@ -436,7 +440,7 @@ def check_last_row(n: int) -> Record:
         every printed row q lacks exactly f(n - q), and our rows have the sum 1.
     """
     ratio = Fraction(1, 2)
-    noise = IntegerLaw(0, [1], ratio=ratio)
+    noise = IntegerLaw(first=0, weights=[1], ratio=ratio)
     printed_sums = []
     for q in range(n + 1):
         first = noise.weight_below(1 - q)
@@ -464,7 +468,7 @@ def compare_clamped_geometric(n: int) -> Record:
         clamped_deltas, unclamped_deltas: the PDP δ at each ε, as text. max_difference: the largest
         absolute difference of both.
     """
-    law = IntegerLaw(0, [1], ratio=_PRINTED_ALPHA)
+    law = IntegerLaw(first=0, weights=[1], ratio=_PRINTED_ALPHA)
     clamped_deltas = profile(make_clamped_noise(n, law), "pdp").deltas(_COMPARED_EPSILONS)
     unclamped_deltas = profile(make_clamped_noise(None, law), "pdp").deltas(_COMPARED_EPSILONS)
     return {

@@ -129,6 +129,7 @@ def find_crossover(table: pd.DataFrame) -> Record:
     errors = errors_by_panel["a2"]
     modulo_noise = errors[["optimal", "symmetric"]].min(axis=1)
     baselines = errors.drop(columns=["optimal", "symmetric"]).max(axis=1)
+    # From the largest ε down, this holds as long as it holds at all larger ε.
     is_smaller = (baselines < modulo_noise)[::-1].cummin()
     rates = errors_by_panel["b"]
     return {

@@ -3,9 +3,10 @@
 Each function returns a dictionary of numbers and texts. declared/optm.toml prints them and has the
 condition under which they show the erratum. A new erratum is a function here and an entry there.
 
-OPTM, MVU, RQM and ERM are the mechanisms that the paper compares, for inputs in [-1, 1]; MAE is the
-mean absolute error, "51 points" its mean on a grid of 51 inputs; q_i(j) is the probability of the
-j-th selection of bin i in Theorem 5. Equation, theorem and table numbers are the paper's.
+OPTM, MVU, RQM and ERM are the mechanisms that the paper compares, for inputs in [-1, 1]. MAE is the
+mean absolute error, and "51 points" its mean on a grid of 51 inputs. B_i is bin i. q_j(i) is the
+probability that bin i is drawn from the first j bins, or from the last j bins, counted from the
+end. Equation, theorem and table numbers are the paper's.
 """
 
 from __future__ import annotations
@@ -54,6 +55,23 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
 
+_WORST_INPUT_POINTS = 4001  # The error at the worst input is the largest on this many inputs.
+_MAX_METRIC_EPSILON = 8.0  # The smallest ε of squared-distance privacy is searched below this.
+_METRIC_EPSILON_TOLERANCE = 1e-3  # That ε is computed up to this error.
+_SLICE_WIDTH = 0.05  # Theorem 6's program is solved at multiples of this q_2(1).
+_LARGE_EPSILON = 20.0  # At this ε privacy hardly restricts Theorem 6's program.
+# A mechanism that satisfies the pairs of Theorem 5 at ε = 4.33: its bins and q_1, ..., q_7.
+_THEOREM5_BINS = "-10,-4,-0.1,-0.05,0.05,0.1,4,10"
+_THEOREM5_SELECTIONS = (
+    ("1",),
+    ("0.053", "0.947"),
+    ("0.001", "0.314", "0.685"),
+    ("0.003", "0.456", "0.424", "0.117"),
+    ("0.071", "0.696", "0.066", "0.036", "0.131"),
+    ("0.293", "0.431", "0.017", "0.003", "0.003", "0.253"),
+    ("0.009", "0.539", "0.001", "0.001", "0.445", "0.004", "0.001"),
+)
+
 
 def audit_rqm_ends() -> Record:
     """Compare the ε of RQM for the two end inputs only with its ε over all inputs.
@@ -98,24 +116,6 @@ def check_theorem1() -> Record:
     }
 
 
-_WORST_INPUT_POINTS = 4001  # The error at the worst input is the largest on this many inputs.
-_MAX_METRIC_EPSILON = 8.0  # The smallest ε of squared-distance privacy is searched below this.
-_METRIC_EPSILON_TOLERANCE = 1e-3  # That ε is computed up to this error.
-_SLICE_WIDTH = 0.05  # Theorem 6's program is solved at multiples of this q_2(1).
-_LARGE_EPSILON = 20.0  # At this ε privacy hardly restricts Theorem 6's program.
-# A mechanism that satisfies the pairs of Theorem 5 at ε = 4.33: its bins and q_1, ..., q_7.
-_THEOREM5_BINS = "-10,-4,-0.1,-0.05,0.05,0.1,4,10"
-_THEOREM5_SELECTIONS = (
-    ("1",),
-    ("0.053", "0.947"),
-    ("0.001", "0.314", "0.685"),
-    ("0.003", "0.456", "0.424", "0.117"),
-    ("0.071", "0.696", "0.066", "0.036", "0.131"),
-    ("0.293", "0.431", "0.017", "0.003", "0.003", "0.253"),
-    ("0.009", "0.539", "0.001", "0.001", "0.445", "0.004", "0.001"),
-)
-
-
 def check_theorem5() -> Record:
     """Compare the printed pairs of Theorem 5 with the exact ε of a mechanism with eight bins.
 
@@ -135,6 +135,7 @@ def check_theorem5() -> Record:
     bins = [float(value) for value in quantizer.bins]
     q = [[float(value) for value in row] for row in selections]
     m = len(bins)
+    # The numbers of the bins count from 1, so q_j(i) is q[j - 1][i - 1] and B_k is bins[k - 1].
     inner = [k for k in range(1, m + 1) if abs(bins[k - 1]) <= 1]
     outer = range(1, inner[0])
 
@@ -166,6 +167,7 @@ def check_theorem5() -> Record:
     return {
         "printed_epsilon": math.log(max(ratios)),
         "exact_epsilon": audit_extremes(quantizer, 0).pure_epsilon,
+        # B_6 is bins[5], and six bins are at or left of it.
         "missing_epsilon": math.log(compute_left_law(1, bins[5], 6) / compute_limit(1, 4)),
         "last_limit": max(compute_limit(i, m) for i in outer),
         "is_ordered": all(
@@ -383,6 +385,7 @@ def check_objective_constant() -> Record:
     bins = read_bins("-2.7,-0.9,0.9,2.7")
     rounding = two_bin(bins, [[1], [0, 1], [0, 0, 1]])
     shape = make_two_bin_shape(bins, uniform_density())
+    # Every selection distribution has all its mass on its last entry, the bin nearest to the input.
     constant = sum(shape.losses[columns[-1]] for columns in shape.columns.values())
     return {"rounding_error": rounding.mae(), "bound": float(constant)}
 

@@ -260,7 +260,9 @@ def _compare_cell(name: str, epsilon: str, printed_error: float, ours: float) ->
     """
     quantity = f"MAE of {name}, ε = {epsilon}"
     if abs(ours - printed_error) <= HALF_UNIT or name == "OPTM":
-        return Comparison(quantity, "Table 1", printed_error, ours, HALF_UNIT)
+        return Comparison(
+            quantity, place="Table 1", printed=printed_error, ours=ours, tolerance=HALF_UNIT
+        )
 
     mechanisms, reason = _vary_printed_parameters(name, epsilon)
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
@@ -268,7 +270,14 @@ def _compare_cell(name: str, epsilon: str, printed_error: float, ours: float) ->
     high = max(values)
     remark = f"{reason}: the missing digits move the value between {low:.4f} and {high:.4f}"
     tolerance = HALF_UNIT + max(ours - low, high - ours)
-    return Comparison(quantity, "Table 1", printed_error, ours, tolerance, remark=remark)
+    return Comparison(
+        quantity,
+        place="Table 1",
+        printed=printed_error,
+        ours=ours,
+        tolerance=tolerance,
+        remark=remark,
+    )
 
 
 def compare_table1_cells(table: pd.DataFrame) -> Record:
@@ -311,10 +320,10 @@ def compare_table2_cells(table: pd.DataFrame) -> Record:
             remark += f"; bins {row['outputs']}"
         comparison = Comparison(
             f"MAE of {name}, σ = {row['sigma']:g}",
-            "Table 2",
-            row["printed"],
-            mae,
-            HALF_UNIT + ALLOWED_STANDARD_ERRORS * standard_error,
+            place="Table 2",
+            printed=row["printed"],
+            ours=mae,
+            tolerance=HALF_UNIT + ALLOWED_STANDARD_ERRORS * standard_error,
             expected=name != "MVU",
             remark=remark,
         )
@@ -368,7 +377,8 @@ def find_erms(epsilon: str) -> tuple[int, Quantizer]:
     """Search grids of parameters for ε-private ERMs, at an ε at which the paper has none.
 
     The grid has outer bins 4.1 .. 16, inner bins 0.05 .. 0.99, and γ 0 .. 1. ERMs with inner bins
-    beyond ±1, near the smallest reach, and a large γ are almost two-point randomized response.
+    beyond ±1, near the smallest reach, and a large γ are almost two-point randomized response. For
+    these the outer bins are 1.5 times the inner ones.
 
     Args:
         epsilon: The ε of pure DP as text, such as "0.5".
