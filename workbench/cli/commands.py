@@ -244,22 +244,33 @@ def _print_warning(message: Warning | str) -> None:
 
 def _run_and_report(command_line: list[str]) -> int:
     """Run a command, print its error, and return the exit code."""
+    console.note_booked_release(None)
     code, failure = _run_command(command_line)
+    booked_release = console.describe_booked_release()
+    # A command without a message has code 2 if the reader of its output has left.
+    lost_output = code == 2 and failure is None
+    if failure and booked_release:
+        failure["message"] += f" {booked_release}"
     try:
         if failure and "--json" in command_line:
             console.emit_json(failure)
         console.result_stream().flush()
     except BrokenPipeError:
         # The reader of the output has left. Nothing more is printed, not even at exit.
+        lost_output = True
         console.drop_output()
     except OSError as error:
         console.drop_output()
         if failure is None:
             code = 2
-            failure = {"error": "WorkbenchError", "message": _explain_os_error(error)}
+            message = " ".join(filter(None, (_explain_os_error(error), booked_release)))
+            failure = {"error": "WorkbenchError", "message": message}
     if failure:
         with contextlib.suppress(OSError):
             print(f"{failure['error']}: {console.to_one_line(failure['message'])}", file=sys.stderr)
+    elif lost_output and booked_release:
+        with contextlib.suppress(OSError):
+            print(f"note: {console.to_one_line(booked_release)}", file=sys.stderr)
     try:
         sys.stderr.flush()
     except OSError:

@@ -132,6 +132,26 @@ def reserve_stdout() -> Iterator[None]:
             os.close(saved_descriptor)
 
 
+_booked_release: str | None = None
+
+
+def note_booked_release(sentences: str | None) -> None:
+    """Keep sentences about a booked release for errors of the same command.
+
+    A command that fails after the booking has used the budget, and its output may be lost.
+
+    Args:
+        sentences: How to print the release again. None: nothing is booked.
+    """
+    global _booked_release
+    _booked_release = sentences
+
+
+def describe_booked_release() -> str | None:
+    """Return the sentences of `note_booked_release`. None if nothing is booked."""
+    return _booked_release
+
+
 def result_stream() -> TextIO:
     """Return the stream of the JSON object."""
     return _json_stream or sys.stdout

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import Report, err, make_facts_grid, make_note
+from workbench.cli.console import Report, err, make_facts_grid, make_note, note_booked_release
 from workbench.cli.options import select_given
 from workbench.cli.output_paths import Inputs, check_outputs, write_output
 from workbench.errors import InvalidRequest, must
@@ -355,6 +355,8 @@ class Publication:
         Returns:
             Notes and JSON entries about the ledger, for the owner of the data alone.
         """
+        from workbench.privacy.release_ledger import describe_booked_release
+
         booking = None
         notes = []
         if self.ledger_request is not None:
@@ -368,6 +370,9 @@ class Publication:
                     f"bytes). `publish again` cannot write it again. Keep {self.target.name}."
                 )
             booking = account.book(self.ledger_request, name, numbers, self.target.name, value)
+            if value is not None:
+                path = self.ledger_request.path
+                note_booked_release(describe_booked_release(path, booking.number))
         is_partly_published = self.target.exists() and not self.target.is_file()
         try:
             write_output(self.sidecar, report)
@@ -382,6 +387,7 @@ class Publication:
         except InvalidRequest:
             if booking is not None and not is_partly_published:
                 booking.withdraw()
+                note_booked_release(None)
             raise
         if booking is None:
             return [], {}

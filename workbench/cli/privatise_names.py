@@ -86,18 +86,25 @@ def read_name_channel(path: Path) -> FileContents | None:
     Args:
         path: Path of the file.
     """
-    from workbench.mechanisms.channel import Channel
-    from workbench.mechanisms.mechanism import can_publish_reals
     from workbench.privacy.loading import read_mechanism_file
-    from workbench.questions.places import are_planar
 
     contents = read_mechanism_file(path)
-    channel = contents.mechanism
-    if not isinstance(channel, Channel) or can_publish_reals(channel):
-        return None
-    if channel.axis_labels is None or any(map(are_planar, channel.axis_labels)):
-        return None
-    return contents
+    return contents if is_name_channel(contents.mechanism) else None
+
+
+def is_name_channel(mechanism: Any) -> bool:
+    """Return whether a mechanism is a channel between listed values.
+
+    Args:
+        mechanism: Mechanism of a file.
+    """
+    from workbench.mechanisms.channel import Channel
+    from workbench.mechanisms.mechanism import can_publish_reals
+    from workbench.questions.places import are_planar
+
+    if not isinstance(mechanism, Channel) or can_publish_reals(mechanism):
+        return False
+    return mechanism.axis_labels is not None and not any(map(are_planar, mechanism.axis_labels))
 
 
 def privatise_names(run: Publication, options: NameColumn, contents: FileContents) -> Report:
@@ -180,9 +187,9 @@ def _find_rows(
     """Return the row of the channel for every cell. Raises InvalidRequest, without any cell."""
     import numpy as np
 
-    row_by_key = _index_names(channel)
+    row_by_key = index_names(channel)
     first_cell = column.table.rows[0][column.position]
-    first_row = _find_row(channel, row_by_key, first_cell)
+    first_row = find_row(channel, row_by_key, first_cell)
     has_unclear_header = selected.strip().isdecimal() or first_row is not None
     if header is None and has_unclear_header:
         rule = (
@@ -190,7 +197,7 @@ def _find_rows(
             "be a name as well"
         )
         must("input", rule, column.table.file)
-    row_by_cell = {cell: _find_row(channel, row_by_key, cell) for cell in {*column.cells}}
+    row_by_cell = {cell: find_row(channel, row_by_key, cell) for cell in {*column.cells}}
     for index, cell in enumerate(column.cells):
         if row_by_cell[cell] is None:
             place = column.table.describe_row(index)
@@ -202,10 +209,16 @@ def _find_rows(
     return np.array([row_by_cell[cell] for cell in column.cells], dtype=np.int64)
 
 
-def _index_names(channel: Channel) -> dict[Hashable, int]:
-    """Return the row of the channel by the key of its input. Raises InvalidRequest.
+def index_names(channel: Channel) -> dict[Hashable, int]:
+    """Return the row of the channel by the key of its input.
 
     The inputs must differ in more than case and blanks. Otherwise a cell might have two rows.
+
+    Args:
+        channel: A channel between listed values.
+
+    Raises:
+        InvalidRequest: Two inputs have the same key.
     """
     from workbench.data.private_table import make_category_key
 
@@ -219,7 +232,7 @@ def _index_names(channel: Channel) -> dict[Hashable, int]:
     return row_by_key
 
 
-def _find_row(channel: Channel, row_by_key: dict[Hashable, int], cell: str) -> int | None:
+def find_row(channel: Channel, row_by_key: dict[Hashable, int], cell: str) -> int | None:
     """Return the row of the channel for a cell. None if it is no input.
 
     Args:

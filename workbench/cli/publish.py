@@ -10,14 +10,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import Report, make_facts_grid, make_note, make_table
+from workbench.cli.console import (
+    Report,
+    make_facts_grid,
+    make_note,
+    make_table,
+    note_booked_release,
+)
 from workbench.cli.options import select_given
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import must
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
-    from workbench.publishing.release import Release
+    from workbench.publishing.release import LedgerStatus, Release
 
 
 def publish_count(**options: Any) -> Report:
@@ -81,6 +87,7 @@ def publish_plan(
             outputs[f"saved file {path.name}"] = path
     check_outputs({"plan": plan, "data": data}, outputs)
     release = publish(plan, data, **select_given(options))
+    _note_booking(release.ledger, options["ledger"])
     certificates = [member.certificate.to_dict() for member in release.releases]
     if save:
         paths = list_certificate_paths(save, len(release.releases))
@@ -136,6 +143,7 @@ def _publish_statistic(
                 " and ".join(texts),
             )
     release = publish_kind(kind, data, given)
+    _note_booking(release.ledger, options["ledger"])
     content = release.certificate.content()
     if save:
         write_output(save, content)
@@ -144,6 +152,14 @@ def _publish_statistic(
 
         write_output(html, render_release_page(release, data.name).encode())
     return Report(functools.partial(_list_values, release), _list_parts(release))
+
+
+def _note_booking(status: LedgerStatus | None, ledger: Path) -> None:
+    """Keep the number of a booked release for later errors. A dry run has none."""
+    from workbench.privacy.release_ledger import describe_booked_release
+
+    if status is not None and status.number is not None:
+        note_booked_release(describe_booked_release(ledger, status.number))
 
 
 def _list_values(release: Release) -> Record:

@@ -11,14 +11,16 @@ process that is killed publishes nothing that is not booked, and loses nothing t
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import emit_json, err
+from workbench.cli.console import emit_json, err, note_booked_release
 from workbench.cli.output_paths import check_outputs
 from workbench.cli.privatise import warn_of_readers
+from workbench.cli.privatise_names import find_row, index_names, is_name_channel
 from workbench.data.parameter_grid import read_integers
-from workbench.errors import must
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record
 
 if TYPE_CHECKING:
@@ -127,10 +129,13 @@ def _book_draws(
 
     Returns notes and JSON entries about the ledger, for the owner of the data alone.
     """
+    from workbench.privacy.release_ledger import describe_booked_release
+
     entry = cost.make_entry(len(values), name, _format_draws(values).encode())
     ledger = request.open(entry)
     releases = ledger.book(entry)
     number = releases[-1].number
+    note_booked_release(describe_booked_release(request.path, number))
     left = ledger.describe_remaining_budget(releases)
     warn_of_readers(ledger.path)
     ledger_name = ledger.path.name
@@ -167,10 +172,16 @@ def _format_draws(values: Any) -> str:
 def _parse_answer(mechanism: Any, answer: str | None) -> Any:
     """Return an answer as an int or a tuple of ints, or as text if the mechanism reads texts.
 
-    Mechanisms with labels or real inputs read the text themselves, exactly.
+    Mechanisms with labels or real inputs read the text themselves, exactly. A name is found in the
+    spellings that `privatise channel` accepts in a column.
     """
     if answer is None:
         return None
+    if is_name_channel(mechanism):
+        # Names that differ in case alone are told apart by their exact spelling.
+        with suppress(InvalidRequest):
+            row = find_row(mechanism, index_names(mechanism), answer)
+            return answer if row is None else mechanism.inputs[row]
     inputs = getattr(mechanism, "column_inputs", None)
     has_labels = getattr(mechanism, "axis_labels", None) is not None
     has_segments = getattr(mechanism, "segments", ()) != ()

@@ -119,7 +119,7 @@ class LedgerRequest:
         if not self.path.exists() and self.total is None:
             must("total", f"given, as {self.path.name} is a new ledger", "none")
         ledger = ReleaseLedger.open(self.path, self._make_terms())
-        self._check_terms(ledger.terms)
+        self._check_terms(ledger)
         return ledger
 
     def read_terms(self) -> LedgerTerms:
@@ -184,12 +184,23 @@ class LedgerRequest:
     def _check(self) -> None:
         """Check the terms before any work. A ledger in JSON is not converted yet."""
         if self._has_new_format():
-            self._check_terms(ReleaseLedger.open(self.path).terms)
+            self._check_terms(ReleaseLedger.open(self.path))
         elif self.total is None and not Path(os.path.realpath(self.path)).exists():
             must("total", f"given, as {self.path.name} is a new ledger", "none")
 
-    def _check_terms(self, terms: LedgerTerms) -> None:
+    def _check_terms(self, ledger: ReleaseLedger) -> None:
         """Raise InvalidRequest if a ledger has other terms than this request."""
+        try:
+            self._compare_terms(ledger.terms)
+        except InvalidRequest as error:
+            if ledger.releases:
+                raise
+            # A command that was stopped before its booking leaves a ledger without releases.
+            hint = f"{self.path.name} has no releases. To start with other terms, delete it."
+            raise InvalidRequest(f"{error} {hint}") from None
+
+    def _compare_terms(self, terms: LedgerTerms) -> None:
+        """Raise InvalidRequest if terms of a ledger differ from those of this request."""
         name = self.path.name
         limit = PrivacyBudget(terms.epsilon, terms.delta)
         if self.total is not None and self.total != limit:

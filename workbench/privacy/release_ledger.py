@@ -33,6 +33,7 @@ import json
 import math
 import os
 import secrets
+import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -619,6 +620,19 @@ def _describe_rounded_up(budget: PrivacyBudget) -> str:
     if budget.delta:
         delta = f", delta = {_round_up(budget.delta)}"
     return f"epsilon = {epsilon}{unit}{delta}"
+
+
+def describe_booked_release(path: Path, number: int) -> str:
+    """Describe how to print a booked release, for an error that comes after the booking.
+
+    Args:
+        path: Path of the ledger, as the user gave it.
+        number: Number of the release in the ledger.
+    """
+    return (
+        f"Release {number} of {path.name} is booked. `workbench publish again "
+        f"{shlex.quote(str(path))} {number}` prints it and uses no further budget."
+    )
 
 
 def is_json_ledger(path: Path) -> bool:

@@ -25,6 +25,7 @@ from workbench.data.private_table import PrivateCellError, read_private_table
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import ZERO
 from workbench.exact.random_source import Source
+from workbench.privacy.release_ledger import describe_booked_release
 from workbench.publishing.booking import Booking, book_release, describe_unused_ledger
 from workbench.publishing.release import LedgerStatus, Release
 from workbench.publishing.release_noise import PairNoise, ReleaseNoise
@@ -97,7 +98,13 @@ def publish_requests(
     facts = []
     for release, answer in zip(published, answers, strict=True):
         facts.append({"statistic": release.statistic.describe(), **_list_private_facts(answer)})
-    booking.write_owner_report({"statistics": facts})
+    try:
+        booking.write_owner_report({"statistics": facts})
+    except InvalidRequest as error:
+        if ledger_request is None or status is None or status.number is None:
+            raise
+        note = describe_booked_release(ledger_request.path, status.number)
+        raise InvalidRequest(f"{error} {note}") from None
     return published, status
 
 

@@ -199,6 +199,69 @@ def test_the_message_and_exit_code_if_stdout_is_closed_or_full(
     assert completed.returncode in codes
 
 
+LOST = (
+    "Release 1 of my account is booked. `workbench publish again 'my account' 1` prints it and "
+    "uses no further budget.\n"
+)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("> /dev/full", f"{FULL.strip()} {LOST}"),
+        ("--json > /dev/full", f"{FULL.strip()} {LOST}"),
+        ("--json | true", f"note: {LOST}"),
+        ("| true", f"note: {LOST}"),
+        (
+            "--owner-report /dev/full",
+            "InvalidRequest: owner_report must be a writable file. Got full: No space left on "
+            f"device. {LOST}",
+        ),
+        (
+            "--save /dev/full",
+            "InvalidRequest: output must be a writable file. Got full: No space left on device. "
+            f"{LOST}",
+        ),
+    ],
+)
+def test_the_error_after_a_booking_says_how_to_print_the_release(
+    tmp_path: Path, end: str, message: str
+):
+    (tmp_path / "p.csv").write_text("age\n20\n30\n")
+    line = "publish count p.csv --epsilon 1 --ledger 'my account' --total 1"
+    # The pipe is closed before the command writes.
+    reader = end.replace("| true", "> >(true)")
+    completed = run_in_shell(f"{line} {reader}", tmp_path)
+    assert completed.stderr == message
+    again = run_in_shell("publish again 'my account' 1", tmp_path)
+    assert (again.returncode, again.stdout[:6]) == (0, "count:")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+@pytest.mark.parametrize("end", ["", "--json"])
+def test_the_error_after_booked_draws_says_how_to_print_them(tmp_path: Path, end: str):
+    noise = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1)
+    noise.save(tmp_path / "noise.json")
+    line = "sample noise.json --answer 3 --ledger account --neighbours add-remove --total 1"
+    completed = run_in_shell(f"{line} {end} > /dev/full", tmp_path)
+    assert completed.returncode == 2
+    assert f"{FULL.strip()} Release 1 of account is booked." in completed.stderr
+
+
+def test_an_error_before_a_booking_names_no_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """The release of the command before is not that of this one."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text("age\n20\n30\n")
+    line = "publish count p.csv --epsilon 1 --ledger account"
+    assert run(f"{line} --total 1", capsys)[0] == 0
+    code, _, err = run(line, capsys)
+    assert code == 2
+    assert "is booked" not in err
+
+
 def test_a_closed_stdout_never_becomes_a_file(tmp_path: Path):
     """The next opened file would otherwise get the number of stdout, and the output."""
     completed = run_in_shell("laplace keygen key >&- 2>&-", tmp_path)

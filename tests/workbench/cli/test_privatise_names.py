@@ -209,3 +209,28 @@ def test_a_notion_without_epsilon_has_the_exact_epsilon_between_any_two_names(
     exact_epsilon = wb.audit(design.mechanism).pure_epsilon
     assert exact_epsilon <= epsilon < exact_epsilon * (1 + 1e-5)
     assert report["budget_of_a_row"] is None
+
+
+@pytest.mark.parametrize(
+    "cell", ["north", " North ", "NORTH", "\uff4eorth", "nord", "3", "03", "3.0"]
+)
+@pytest.mark.parametrize("file", ["names.json", "scores.json"])
+def test_sample_accepts_the_spellings_that_privatise_accepts(
+    folder: Path, certificates: Path, capsys: Any, file: str, cell: str
+) -> None:
+    write_table([cell, cell])
+    privatise_code, *_ = privatise(capsys, certificates / file, "--header")
+    with pytest.raises(SystemExit) as stop:
+        main(["sample", str(certificates / file), "--answer", cell])
+    assert stop.value.code == privatise_code
+
+
+def test_sample_tells_names_apart_that_differ_in_case_alone(tmp_path: Path, capsys: Any) -> None:
+    # The output is the input, except with a probability of e^-20.
+    names = wb.FiniteQuery(["a", "A"], neighbours="all")
+    wb.design(names, loss="error-rate", epsilon=20).save(tmp_path / "case.json")
+    for answer, output in (("a", "a"), ("A", "A"), (" A", "A")):
+        with pytest.raises(SystemExit) as stop:
+            main(["sample", str(tmp_path / "case.json"), "--answer", answer])
+        assert stop.value.code in (None, 0)
+        assert capsys.readouterr().out == f"{output}\n"

@@ -193,6 +193,19 @@ def test_a_new_ledger_needs_a_total(tmp_path: Path) -> None:
         wb.publish.count(PEOPLE, epsilon=1, ledger=tmp_path / "people.ledger")
 
 
+def test_a_ledger_that_a_killed_command_left_empty_may_be_deleted(tmp_path: Path) -> None:
+    ledger = tmp_path / "people.ledger"
+    ReleaseLedger.create(ledger, LedgerTerms("add-remove", epsilon=Fraction(1)))
+    hint = r"people\.ledger has no releases\. To start with other terms, delete it\."
+    for options in ({"total": 2}, {"neighbours": "replace"}, {"total_delta": "1e-6"}):
+        with pytest.raises(InvalidRequest, match=hint):
+            wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, **{"total": 1, **options})
+    wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=1)
+    with pytest.raises(InvalidRequest, match="total must be left out") as refused:
+        wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=2)
+    assert "delete" not in str(refused.value)
+
+
 def test_a_release_with_another_relation_is_refused(tmp_path: Path) -> None:
     ledger = tmp_path / "people.ledger"
     wb.publish.count(PEOPLE, epsilon="0.5", ledger=ledger, total=2)
