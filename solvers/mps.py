@@ -366,6 +366,7 @@ class _Reader:
                 section.
         """
         if section not in ("NAME", "OBJSENSE"):
+            # New names may begin with $: the second field of ROWS, the first of COLUMNS.
             fields = self._strip_comment(fields, 2 if section == "ROWS" else 1)
         if section == "NAME":
             self.name = " ".join(fields)
@@ -373,7 +374,7 @@ class _Reader:
             self._read_sense(fields)
         elif section == "ROWS":
             self._read_row(fields)
-        elif section == "COLUMNS" and "'MARKER'" in fields[1:2]:
+        elif section == "COLUMNS" and fields[1:2] == ["'MARKER'"]:
             self._read_marker(fields)
         elif section == "COLUMNS":
             self._read_column(fields)
@@ -517,7 +518,9 @@ class _Reader:
                 raise InvalidProgram(
                     f"a bound must be given once. Got {kind} of {name}, which has another."
                 )
-            if end == (INF if bounds is self.lower else -INF):
+            # No number is above a lower bound of infinity, or below an upper bound of -infinity.
+            excluded_end = INF if bounds is self.lower else -INF
+            if end == excluded_end:
                 raise InvalidProgram(
                     f"a bound must leave a finite value. Got {kind} of {name}, {value}."
                 )
@@ -567,6 +570,7 @@ class _Reader:
             _row_sides(self.row_kinds[row], self.sides.get(row, 0.0), self.ranges.get(row))
             for row in rows
         ]
+        # The shape (rows, 2) is stated because there may be no rows.
         row_lower, row_upper = np.array(sides, dtype=float).reshape(-1, 2).T
         costs = np.array([self.entries.get((objective, column), 0.0) for column in columns])
         data = Data(
@@ -623,6 +627,7 @@ def _row_sides(kind: str, side: float, width: float | None) -> tuple[float, floa
     Raises InvalidProgram for a wrong infinite side.
     """
     if math.isinf(side):
+        # A row L with the side infinity, or G with -infinity, has no bounds.
         if width in (None, INF, -INF) and side == {"L": INF, "G": -INF}.get(kind):
             return -INF, INF
         raise InvalidProgram(

@@ -54,11 +54,12 @@ from workbench.solvers.solution import (
 
 _INFINITY = 1e20  # Solvers treat numbers of this size as infinite.
 _INTEGER_BOUND_TOLERANCE = 1e-9  # A bound of an integer column this close to an integer is rounded.
-# A MILP whose relative gap is at most this is optimal. Otherwise it stopped at the requested gap.
-_OPTIMAL_GAP = 1e-9 * (1 + 1e-6)
 # A MILP solver stops at one of these gaps between objective and bound, unless the user sets a gap.
 DEFAULT_RELATIVE_GAP = 1e-9
 DEFAULT_ABSOLUTE_GAP = 1e-12
+# A MILP whose relative gap is at most this is optimal. Otherwise it stopped at the requested gap.
+# The factor admits the rounding of a gap that is at the default limit.
+_OPTIMAL_GAP = DEFAULT_RELATIVE_GAP * (1 + 1e-6)
 
 
 @dataclass(frozen=True)
@@ -332,7 +333,7 @@ class Session(ABC):
         if raw.is_interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
         solution = self._make_solution(raw, p, seconds)
-        # `Solution.data` would compute the same numbers again.
+        # `Solution.data` is a cached property, which would compute the same numbers again.
         vars(solution)["data"] = model_data
         if raw.termination is Termination.INFEASIBLE_OR_UNBOUNDED:
             solution = self._decide_feasibility(solution)
@@ -361,7 +362,7 @@ class Session(ABC):
         """Solve again without the program's scale, from a cold start."""
         self._scale = 1.0
         self._load(self._to_dispatched_units(model_data), keep=False)
-        raw = self._run(Start.COLD, None)
+        raw = self._run(Start.COLD, basis=None)
         note = "solved again in units of the model: the answer in scaled units was imprecise"
         raw.notes = (*raw.notes, note)
         self._loaded_data = None  # The next solve uses the scaled units again.
@@ -540,7 +541,7 @@ class Session(ABC):
         data = solution.data
         self._load(self._to_dispatched_units(data.without_costs), keep=False)
         try:
-            raw = self._run(Start.COLD, None)
+            raw = self._run(Start.COLD, basis=None)
         finally:
             self._loaded_data = None  # The live object has lost its costs.
         if raw.is_interrupted:

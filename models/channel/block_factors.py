@@ -305,6 +305,8 @@ class AllPairsFactors(BlockFactors):
         """Compute Σ_o W' H⁻¹ W, shape (K, K), from the diagonal and one product."""
         scaled_shares = self._t_shares / np.sqrt(self._t_pivots)
         size = scaled_shares.size
+        # The cells (label, output) are listed label by label. `sums` adds up the cells of each
+        # label, and `by_output` puts each share into the column of its output.
         cells = np.arange(size)
         outputs = len(scaled_shares.T)
         row_starts = np.arange(0, size + 1, outputs)
@@ -508,6 +510,7 @@ class GraphFactors(BlockFactors):
         self._shares = np.empty((n, b, outputs))
         self._pivots = np.empty((n, outputs))
         band = np.zeros((n + b, 2 * b + 1, outputs))
+        # The weights of a label to itself, which stay 0, are in column b of the band.
         band[order.low, order.high - order.low + b] = weights
         band[order.high, order.low - order.high + b] = weights
         eliminate(band, sums.copy(), self._shares, self._pivots)
@@ -515,26 +518,29 @@ class GraphFactors(BlockFactors):
         # An infinite last pivot leaves out the last label, so that N is applied from here on.
         n_h_v = x * substitute(self._shares, self._pivots, sums[:n])
         self._u = x - n_h_v
+        # G u = G v - G N H v, and G v = w.
         self._u_h_u = (z / w * (w - self.apply_rows(n_h_v)) ** 2).sum(axis=0)
 
     def schur_complement(self) -> Vector:
         """Compute Σ_o W' H⁻¹ W, shape (K, K), from the inverses of a few outputs at a time."""
         n = self.n
         x = np.ascontiguousarray(self._x.T)
+        outputs = len(x)
         extra_sums = None if self.extra_sums is None else sp.csc_array(self.extra_sums)
         size = n if extra_sums is None else n + extra_sums.shape[0]
         total = np.zeros((size, size))
         scaled_u = self._u / np.sqrt(self._u_h_u)
         total[:n, :n] = scaled_u @ scaled_u.T
         step = max(1, _MAX_INVERSE_ENTRIES // (n * n))
-        for start in range(0, len(x), step):
+        for start in range(0, outputs, step):
             part = slice(start, start + step)
             inverses = invert_blocks(self._shares[:, :, part], self._pivots[:, part])
             total[:n, :n] += np.einsum("oi,oij,oj->ij", x[part], inverses, x[part])
             if extra_sums is None:
                 continue
             for output, inverse in enumerate(inverses, start):
-                coefficients = sp.csr_array(extra_sums[:, output :: len(x)])
+                # The columns are listed label by label, so those of one output are `outputs` apart.
+                coefficients = sp.csr_array(extra_sums[:, output::outputs])
                 rows = np.flatnonzero(np.diff(coefficients.indptr))
                 coefficients = coefficients[rows]
                 sums_of_u = coefficients @ scaled_u[:, output]
@@ -619,6 +625,7 @@ def substitute(
     """
     n, b, _ = shares.shape
     y = np.concatenate([right, np.zeros((b, right.shape[1]))])
+    # The last label has no later ones.
     for a in range(n - 1):
         y[a + 1 : a + b + 1] += shares[a] * y[a]
     y[:n] /= pivots

@@ -259,6 +259,8 @@ class ComparisonBounds:
 class _FreeProgram:
     """The program in its free columns (those whose ends differ), with their lower ends only.
 
+    Upper ends are not stated: the caller checks them at the final point.
+
     Equations are A x = b, inequalities G x <= h. Vectors of columns have the shape (columns,).
 
     Attributes:
@@ -326,6 +328,8 @@ class _FreeProgram:
         """Compute the coefficients of Σ_o a P_o + b Q_o in x, shape (K, columns)."""
         size = self.constant.size
         count = comparisons.size
+        # Every comparison has its own range of `size` places, so one call of bincount adds up the
+        # coefficients of all comparisons separately.
         offsets = np.arange(count)[:, None] * size
         first_places = (offsets + self.first[comparisons]).ravel()
         second_places = (offsets + self.second[comparisons]).ravel()
@@ -435,7 +439,8 @@ class _Iterate:
         inequalities = slice(end_columns.size, None)
         reduced_costs = program.c + J.T @ y[inequalities] - program.A.T @ self.dual
         if self.is_loose:
-            # Multipliers near the even ones absorb the reduced costs, which leaves no residual.
+            # Multipliers near the even ones absorb the reduced costs, which leaves no residual. `y`
+            # is `self.y`, so the iterate keeps them.
             even_multipliers = self.complementarity / s.size / s[ends]
             y[ends] = np.clip(
                 reduced_costs[end_columns],
@@ -459,7 +464,7 @@ class _Iterate:
         solve = _factor_newton_system(
             hessian + sp.diags_array(end_diagonal),
             np.vstack([-program.A, J, level_rows]),
-            np.concatenate([0 * row_errors, (s / y)[inequalities], level_diagonal]),
+            np.concatenate([np.zeros(row_errors.size), (s / y)[inequalities], level_diagonal]),
         )
         no_level_errors = np.zeros(level_diagonal.size)
 
@@ -479,6 +484,8 @@ class _Iterate:
         mean = self.complementarity / s.size
         predicted_mean = float((s + length * ds) @ (y + length * dy)) / s.size
         stall_share = _LIMITS.centring_after_stall * (1 - self.last_step) ** 2
+        # The cube is Mehrotra's choice. At the start and after a short step the corrector aims near
+        # the mean, so that the products become more even.
         target = mean * max((predicted_mean / mean) ** 3, stall_share, _LIMITS.min_centring)
         min_gap = _LIMITS.last_target_share * _LIMITS.gap * abs(float(program.c @ self.x))
         target = max(target, min_gap / s.size)
@@ -556,6 +563,7 @@ class _Iterate:
             return False
         s = np.concatenate([self.s[:linear_count] + length * ds[:linear_count], -g])
         y = self.y + length * dy
+        # New levels come last in s and have no multipliers yet. They get the mean product.
         mean = float((s[: y.size] @ y) / y.size)
         y = np.concatenate([y, mean / s[y.size :]])
         if length < _LIMITS.min_plain_step:
@@ -597,7 +605,8 @@ class _Iterate:
     def _evaluate_grid(self, laws: Pair) -> Vector:
         """Compute g of all levels of the grid, shape (levels, comparisons).
 
-        All are power cones. One logarithm for all levels takes less time than a power for each.
+        All are power cones, whose sums of terms are Σ P^α Q^(1-α) - α Σ P + (α - 1) Σ Q. One
+        logarithm for all levels takes less time than a power for each.
         """
         p, q = laws
         log_p = np.log(p)
@@ -647,9 +656,11 @@ class _Iterate:
         for _ in range(_LIMITS.level_updates if theta.size else 0):
             centre = np.clip(theta, low + step, high - step)
             left_heights = heights_at(centre - step)
-            centre_heights = heights_at(centre + 0.0)
+            centre_heights = heights_at(centre)
             right_heights = heights_at(centre + step)
             bend = left_heights - 2 * centre_heights + right_heights
+            # Where the three heights have no maximum between them, this bend moves the level by the
+            # longest step towards the higher side.
             bend = np.minimum(bend, -_LIMITS.min_mass)
             shift = (left_heights - right_heights) / (2 * bend) * step
             shift = np.where(np.isfinite(shift), shift, 0.0)  # Heights may overflow.
@@ -704,7 +715,10 @@ def _factor_newton_system(
 
 
 def _max_step_length(v: Vector, dv: Vector) -> float:
-    """Return the step length at which the first of the positive variables v becomes 0."""
+    """Return the step length at which the first of the positive variables v becomes 0.
+
+    If none decreases, it is 1/`min_mass`, which stands for no limit.
+    """
     return 1 / max(float((-dv / v).max()), _LIMITS.min_mass)
 
 
@@ -781,6 +795,8 @@ def solve_interior_point(
         _, a, b, _ = iterate.bounds.evaluate(*program.laws_at(iterate.x))
     x = program.fixed_values.copy()
     x[program.is_free] = iterate.x
+    # y lists the lower ends of the columns, then the rows with an upper side, then the other rows,
+    # then the bounds.
     y = iterate.y[iterate.s.size - iterate.g.size :]
     bound_costs = y * np.abs(np.hstack([a, b])).max(axis=1)
     active_positions = np.flatnonzero(bound_costs > _LIMITS.min_active_share * program.cost_scale)

@@ -38,9 +38,6 @@ The vertices of the relaxation exceed the bounds by a large amount. Therefore, i
 followed, and tangents are added where the segment leaves a bound. The answer is the point of these
 segments within all bounds that has the smallest loss. If all bounds are smooth, an interior-point
 method finds the first inner point and its tangents (`workbench.models.convex.interior`).
-
-Invariant. `_start_even` and `_add_event` read positions among the entries as column numbers, so
-they need `Comparisons.entries` to be the identity; this is so unless `has_similar_comparisons`.
 """
 
 from __future__ import annotations
@@ -142,8 +139,8 @@ class Comparisons:
 
     Attributes:
         entries: nonnegative matrix, shape (entries, columns). It is the identity, unless
-            `has_similar_comparisons`; `_start_even` and `_add_event` of `TangentProgram` rely on
-            this.
+            `TangentProgram.has_similar_comparisons`. `TangentProgram._start_even` and `_add_event`
+            rely on this: they read positions among the entries as column numbers.
         first: positions of P among the entries, shape (comparisons, outcomes), or (outcomes,) if P
             is the same in all comparisons.
         second: positions of Q among the entries, shape (comparisons, outcomes).
@@ -379,6 +376,8 @@ class RowBatch:
         self._next_column += count
         self._column_uppers.append(np.full(count, upper))
         is_new_row = row >= self._program.rows
+        # The program accepts entries of new columns in its present rows (-1 for none). An entry in
+        # a new row is one of the coefficients of that row.
         self._column_rows.append(np.full(count, -1 if is_new_row else row))
         if is_new_row:
             self.add_coefficients(np.ones(count), np.full(count, row), columns)
@@ -491,6 +490,7 @@ class TangentProgram:
         # Without even columns this is the proof of the last optimum.
         self.best_proof: Solution | None = None
         self.proven_bound = -np.inf
+        # The first rounds are compared with these gaps, so they never count as idle.
         self.gap_history = [np.inf] * _LIMITS.idle_rounds
 
     def solve(
@@ -619,7 +619,8 @@ class TangentProgram:
             for law in self.comparisons.law_entries(comparison):
                 # `law` has positions among the entries. They are columns if `entries` is the
                 # identity.
-                usable_count = max(1, is_usable[law].sum())
+                usable_count = max(1, is_usable[law].sum())  # 1 avoids a division by 0.
+                # The law keeps its total mass.
                 even[law] = self.x[law].sum() * is_usable[law] / usable_count
                 is_compared[law] = True
         lower = np.where(is_compared, even, data.lower)
@@ -688,6 +689,8 @@ class TangentProgram:
             if find_broken_bounds is None:
                 break
             bound_count = len(self.bounds)
+            # With rows for events, each comparison is followed to its own first exit: the shape is
+            # (comparisons, 1). Otherwise all are followed to the first exit of any.
             exit_shares = shares.min(axis=0, keepdims=True, initial=1.0).T
             if not self._events:
                 exit_shares = exit_shares.min(axis=0)
@@ -706,6 +709,8 @@ class TangentProgram:
         has_new_rows = False
         if find_broken_bounds is not None:
             has_new_rows = self._add_events(outer_laws, find_broken_bounds)
+        # Sorting the positions of the sorted shares gives the rank of each bound, 0 for the first
+        # exit of the comparison.
         exit_rank = shares.argsort(axis=0).argsort(axis=0)
         is_early_exit = (shares < 1) & (exit_rank < _LIMITS.max_exit_bounds)
         for bound_index, comparison in zip(*np.nonzero(is_early_exit), strict=True):
@@ -802,6 +807,7 @@ class TangentProgram:
                 step_share = _LIMITS.inner_step_share_with_events
             self.inner_columns = self.inner_columns + step_share * step
         else:
+            # The inner point is at a bound, and the segment leaves it at once.
             assert self.even_columns is not None
             self.inner_columns = (self.inner_columns + self.even_columns) / 2
         gap = self.best_value - self.proven_bound
@@ -823,12 +829,14 @@ class TangentProgram:
         A hockey stick gains its only tangent, every other bound those at P = Q/2 and P = 2 Q.
         """
         comparison_count, outcome_count = self.comparisons.second.shape
-        outcomes = np.ones(outcome_count)
+        q = np.ones(outcome_count)
+        all_outcomes = np.ones(outcome_count, dtype=bool)
         for bound in self.bounds:
+            # The tangent of a hockey stick does not depend on the ratio.
             ratios = (1.0,) if bound.requirement.kind == HOCKEY_STICK else (0.5, 2.0)
             for comparison in range(comparison_count):
                 for ratio in ratios:
-                    self._add_tangents(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
+                    self._add_tangents(bound, comparison, ratio * q, q, all_outcomes)
         self._batch.flush()
 
     def add_tangents_near(self, x: Vector) -> None:
@@ -841,6 +849,7 @@ class TangentProgram:
         for bound in self.bounds:
             terms = bound.tangent_terms(p, q)
             is_stick = bound.requirement.kind == HOCKEY_STICK
+            # A relative excess is at least -1, so the margin 1 admits all other bounds.
             margin = _LIMITS.active_margin if is_stick else 1.0
             is_reached = bound.relative_excess(terms, p) >= -margin
             for comparison in np.flatnonzero(is_reached).tolist():
@@ -924,12 +933,15 @@ class TangentProgram:
         a, b = (slope / bound.unit for slope in slopes)
         bound.has_rows[comparison, outcomes] = True
         first_row = self._batch.add_rows(count, 0.0)
-        # The coefficients of P and Q are slopes times rows of the matrix of entries.
+        # The coefficients of P and Q are slopes times rows of the matrix of entries, first the
+        # `count` rows of P, then those of Q. So place k of this list is in the new row k % count.
         entries = self.comparisons.entries
         law_entries = np.concatenate([first[outcomes], second[outcomes]])
         starts = entries.indptr[law_entries]
         sizes = entries.indptr[law_entries + 1] - starts
         places = np.repeat(np.arange(2 * count), sizes)
+        # Each row of entries is the range start..start + size - 1 of the data of the matrix. The
+        # ranges are listed one after the other; `cumsum(sizes) - sizes` is where each begins.
         positions = np.arange(places.size) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
         self._batch.add_coefficients(
             entries.data[positions] * np.concatenate([a, b])[places],

@@ -74,6 +74,7 @@ from workbench.solvers.solution import Start, Termination
 
 Point = tuple[float, float]  # A point has a delta and a loss.
 Line = tuple[Point, Point]  # A line has its left and its right end.
+# A function that is called with a delta up to which all is settled, and a number of pieces.
 Progress = Callable[[float, int], None]
 
 VALUE_TOLERANCE = 1e-9  # Losses are proven up to this, relative to max(1, |loss|).
@@ -125,6 +126,8 @@ def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -
         left = values[is_defined, k]
         right = values[is_defined, k + 1]
         x = a
+        # The line that is lowest at a; of several, the one that is lowest at b. `lexsort` orders by
+        # its last key first.
         lowest = int(np.lexsort((right, left))[0])
         slopes = (right - left) / (b - a)
         while x < b:
@@ -279,7 +282,7 @@ class _FrontierSearch:
                 return [self._finish_piece(piece) for piece in pieces]
             (first_open_delta, _), _ = open_pieces[0]
             self.progress(first_open_delta, len(pieces))
-            self._settle(open_pieces[0], _MAX_HALVINGS)
+            self._settle(open_pieces[0], halvings=_MAX_HALVINGS)
 
     def _finish_piece(self, piece: Line) -> FrontierPiece:
         """Return a piece with the bounds that are proven."""
@@ -355,6 +358,7 @@ class _FrontierSearch:
         is_broken = broken_table[relaxation.shift, relaxation.element]
         noise = replace(self.noise, delta_span=span, delta_slope=slope)
         values = relaxation.values(noise, ~is_broken, is_broken)
+        # If a hot start finds no optimum, a cold start may.
         for start in (Start.HOT, Start.COLD):
             answer = self.session.solve(values, start=start)
             if answer.termination is Termination.INTERRUPTED:
@@ -443,6 +447,7 @@ class _FrontierSearch:
         if is_proven:
             self.proven_pieces.append(piece)
             return True
+        # The halves stay longer than the distance that a search keeps from a jump.
         can_halve = halvings and not self.deadline.has_passed and b - a > 4 * JUMP_SEPARATION
         if can_halve and outcome.x is None:
             left_end, right_end = piece

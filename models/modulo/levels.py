@@ -10,11 +10,8 @@ e^-eps and
 
     T = sum a^l(eta),     S = max over mu of sum { a^l(eta) : l(eta + mu) > l(eta) + 1 }.
 
-At every delta the largest f(0) is the largest min(1/T, delta/S) over all l (1/T where S = 0).
-Proof. (<=) Let f be feasible and l(eta) the least number of pairs that f keeps and that lead from 0
-to eta. Then f >= a^l f(0), so T f(0) <= 1; pairs with l(eta + mu) > l(eta) + 1 are broken, so S
-f(0) <= delta. (>=) The proof of `workbench.models.modulo.level_noise`, with v = a^l and l raised to
-the shortest path lengths over the pairs that it keeps. []
+At every delta the largest f(0) is the largest min(1/T, delta/S) over all l (1/T where S = 0). The
+proof is in `workbench.models.oracles.level_search`.
 
 So rho* follows from the smallest T for every bound on S: a staircase (`Stairs`). It does not depend
 on delta.
@@ -244,6 +241,7 @@ class LevelSearch:
         steps_per_shift = min(N, 2 * self.max_later_levels)
         step_count = steps_per_shift * len(self.steps)
         self.state_work = _STATE_BASE_WORK + step_count // _STEPS_PER_DECISION
+        # Shift mu leads from 0 to the element mu = step[0], and from the element -mu to 0.
         shift_to = {step[0]: i for i, step in enumerate(self.steps)}
         opposite_shifts = [shift_to.get(step.index(0)) for step in self.steps]
         # mirrored_shifts[i] is the number of shift -i. None unless M = -M.
@@ -432,6 +430,7 @@ class LevelSearch:
         state = expansion.state
         k = expansion.k
         min_T = T + len(members) * self.power[k + 1]
+        # The stair at the largest S so far: all stairs further on are lower.
         if min_T >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
             return
         if i == len(state.reached):
@@ -528,6 +527,7 @@ class LevelSearch:
         most promising states have the smallest number.
         """
         later_mass = self.power[k] * state.later_mass
+        # If the window is empty (high = 0), any factor does.
         T_per_S = self.stairs.t[0] / (self.high or 1.0)
         return min(max(T + later_mass, max(S) * T_per_S) for T, S, _ in labels)
 
@@ -540,6 +540,7 @@ class LevelSearch:
         """Compute the facts about a state."""
         power = self.power
         live_shifts = self._live_shifts(dropped_mask)
+        # The binary digits of the mask, the lowest bit first.
         is_settled = [digit == "1" for digit in f"{settled_mask:0{len(self.negative)}b}"[::-1]]
         reached: dict[int, list[int]] = {}
         for member in members:

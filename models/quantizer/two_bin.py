@@ -40,29 +40,9 @@ values l (slices), so one choice of bins takes 99 linear programs.
 the drawn right bin. S̄_i is the set of bounds z(x, i), and S_i the set of bounds w(x, i), at those
 inputs x where p(x, i) can be largest or smallest: the ends of pieces.
 
-Two errata of Theorem 5. It prints only the pairs (z, w) with equal k, the number of the piece; its
-proof needs all pairs. Its "q_{m+1-j}(m+1-j)" should be q_{m+1-i}(m+1-i). The program states all
-pairs of one bin i with one more variable t_i: z <= e^ε t_i, t_i <= w. For a bin right of 1 the
-largest p is approached at the right ends of pieces. Lemma 2 prints p(B_k, i) there too. Under its
-symmetry this is harmless, but not in the setting of Theorem 4 (no symmetry). The public code of the
-authors states other programs: workbench.papers.optm.authors.
-
-The optimum. All exact conditions are linear in π: the laws at the ends of the pieces (4), hence
-low(i) <= p(x, i) <= e^ε low(i) at both ends of every piece, where low(i) is a variable, the
-smallest probability of bin i. The expected error, for an error function e, is linear as well:
-
-    E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ;
-                                             X in piece j ] / (B_r - B_l)
-
-Only "π is a product" is not linear. A box is a pair of bounds lo <= q <= hi on the shorter vector
-of each piece. In a box every product of the shorter vector (entries k) and the other one (entries
-k') satisfies
-
-    lo(k) q(k') <= π(k, k') <= hi(k) q(k'),      Σ_k' π(k, k') = q(k),   Σ_k π(k, k') = q(k')
-
-With these rows in place of the products, the value of the linear program is a lower bound for all
-products in the box. It is exact if lo = hi. Branching on boxes gives the optimum with a proof; for
-m <= 5 only one number is branched on.
+`TwoBinShape.theorem5` lists two errata of Theorem 5. The public code of the authors states other
+programs: workbench.papers.optm.authors. `ProductModel` has the program whose branching proves the
+optimum.
 
 | paper              | here                                                        |
 |--------------------|-------------------------------------------------------------|
@@ -250,6 +230,8 @@ class TwoBinShape:
         private_bin_count = self.private_bin_count
         left_count = min(j, private_bin_count)
         right_count = max(0, private_bin_count - j)
+        # q counts right bins from the right end. Reversed, it is ordered from left to right, as the
+        # rows and columns of the shares are.
         left_entries: Iterable[Entries]
         right_entries: Iterable[Entries]
         if is_left_bounded:
@@ -309,6 +291,14 @@ class TwoBinShape:
         optimistic: bool = False,
     ) -> EntrywiseProgram:
         """Build the linear program of Theorem 5 (Theorem 4 if not symmetric).
+
+        Two errata of the theorem. It prints only the pairs (z, w) with equal k, the number of the
+        piece; its proof needs all pairs. Its "q_{m+1-j}(m+1-j)" should be q_{m+1-i}(m+1-i).
+
+        The program states all pairs of one bin i with one more variable t_i: z <= e^ε t_i,
+        t_i <= w. For a bin right of 1 the largest p is approached at the right ends of pieces.
+        Lemma 2 prints p(B_k, i) there too. Under its symmetry this is harmless, but not in the
+        setting of Theorem 4 (no symmetry).
 
         Args:
             epsilon: the budget ε > 0.
@@ -388,6 +378,7 @@ class TwoBinShape:
         lp.add_comparisons(self._falling_rows)
         # The two largest probabilities of an output are q_s(s) and p(-1, s-1).
         _, right_at_end = self.piece_columns(s - 1)
+        # The last row belongs to the left bin s - 1.
         shares_at_end = self.left_probabilities(s - 1, -1.0)[-1]
         # A distribution of length 1 has the probability 1, so u is not needed.
         factor = 1.0 if s == 2 else u
@@ -398,6 +389,8 @@ class TwoBinShape:
         # The two smallest probabilities of an output are p(B_t, 1) and p(1, 1).
         _, right_before = self.piece_columns(t - 1)
         left_last, right_last = self.piece_columns(t)
+        # Row 0 belongs to bin 1. At x = B_t the first right bin is B_t itself. It leaves bin 1 the
+        # share 0, so this column is left out.
         shares_before = self.left_probabilities(t - 1, self.bins[t - 1])[0, 1:]
         shares_last = self.left_probabilities(t, 1.0)[0]
         last_entries = (right_last, o_last * shares_last)
@@ -487,11 +480,28 @@ class TwoBinShape:
 
 @dataclass(frozen=True, eq=False)
 class ProductModel:
-    """The linear programs of boxes for one choice of bins (see "The optimum" in the header).
+    """The linear programs of boxes for one choice of bins.
+
+    All exact conditions are linear in π: the laws at the ends of the pieces (4), hence
+    low(i) <= p(x, i) <= e^ε low(i) at both ends of every piece, where low(i) is a variable, the
+    smallest probability of bin i. The expected error, for an error function e, is linear as well:
+
+        E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ;
+                                                 X in piece j ] / (B_r - B_l)
+
+    Only "π is a product" is not linear. A box is a pair of bounds lo <= q <= hi on the shorter
+    vector of each piece. In a box every product of the shorter vector (entries k) and the other one
+    (entries k') satisfies
+
+        lo(k) q(k') <= π(k, k') <= hi(k) q(k'),     Σ_k' π(k, k') = q(k),   Σ_k π(k, k') = q(k')
+
+    With these rows in place of the products, the value of the linear program is a lower bound for
+    all products in the box. It is exact if lo = hi. Branching on boxes gives the optimum with a
+    proof; for m <= 5 only one number is branched on.
 
     Attributes:
         shape: the bins, pieces and selection distributions.
-        gains: coefficients of π_j in the expected error (see the module header) for every piece j,
+        gains: coefficients of π_j in the expected error (see above) for every piece j,
             each of shape (j, m - j). They depend on the density and the error function.
     """
 
@@ -524,6 +534,7 @@ class ProductModel:
         """
         shape = self.shape
         odds = float(np.exp(epsilon))
+        # The last entry of the last joint law is the last column before low(1).
         first_low_column = int(self.joint_columns[-1][-1, -1]) + 1
         lp = shape.start_program(first_low_column - shape.size + shape.m, box)
         for (j, a, b), pi, gain in zip(shape.pieces, self.joint_columns, self.gains, strict=True):

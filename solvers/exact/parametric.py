@@ -307,8 +307,8 @@ class ParametricProgram:
             A=sp.csc_array(sp.hstack([data.A, identity, -identity], format="csc")),
             row_lower=data.row_lower,
             row_upper=data.row_upper,
-            lower=np.r_[data.lower, 0 * ones],
-            upper=np.r_[data.upper, np.inf * ones],
+            lower=np.r_[data.lower, np.zeros(2 * row_count)],
+            upper=np.r_[data.upper, np.full(2 * row_count, np.inf)],
             integrality=np.zeros(column_count + 2 * row_count, dtype=bool),
         )
         # The objective is replaced, so only the bounds, rows and sides still depend on parameters.
@@ -640,6 +640,7 @@ def _unique_conditions(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
     for condition in conditions:
         polynomials = (condition.constant, condition.slope, condition.denominator)
         is_number = not condition.slope and all(part.degree() <= 0 for part in polynomials)
+        # A number has the same value at every x, such as 1.
         if not is_number or condition(Fraction(1)) < 0:
             key = tuple(tuple(map(int, part.coeffs())) for part in polynomials)
             unique.setdefault(key, condition)
