@@ -212,7 +212,10 @@ class Parameter(Affine):
     ) -> None:
         self.name = name
         shape = (shape,) if isinstance(shape, int) else shape
-        super().__init__(shape, [Term(None, 0, 1.0, self, _entry_numbers(shape))])
+        super().__init__(
+            shape,
+            [Term(variable=None, column=0, value=1.0, parameter=self, entry=_entry_numbers(shape))],
+        )
 
 
 class Variable(Affine):
@@ -243,7 +246,10 @@ class Variable(Affine):
         self.bounds = bounds
         self.boolean = boolean
         shape = (shape,) if isinstance(shape, int) else shape
-        super().__init__(shape, [Term(self, _entry_numbers(shape), 1.0, None, 0)])
+        super().__init__(
+            shape,
+            [Term(variable=self, column=_entry_numbers(shape), value=1.0, parameter=None, entry=0)],
+        )
 
 
 @dataclass
@@ -288,7 +294,10 @@ def _to_affine(value: Any) -> Affine:
     if isinstance(value, Affine):
         return value
     table = np.asarray(value, dtype=float)
-    return Affine(table.shape, [Term(None, 0, table[..., None], None, 0)])
+    return Affine(
+        table.shape,
+        [Term(variable=None, column=0, value=table[..., None], parameter=None, entry=0)],
+    )
 
 
 def sum(expression: Affine, axis: int | None = None) -> Affine:
@@ -412,6 +421,7 @@ class _Section:
             stays = (base != 0) | has_move
             keys = keys[stays]
             base = base[stays]
+            # The new number of a position is the number of earlier positions that stay.
             position = (np.cumsum(stays) - 1)[position]
         if not is_moving.any():
             # An empty sparse matrix takes longer to build than the rest of a small program.
@@ -522,6 +532,7 @@ class Problem:
         block_sizes = [block.size for block in blocks]
         is_equation = np.repeat([row.equal for row in self.rows], block_sizes)
         keys, values, entry_moves = entries.collect(parameter_count)
+        # Without rows there are no keys, and `m or 1` avoids a division by 0.
         column_counts = np.bincount(keys // (m or 1), minlength=n)
         starts = np.concatenate([[0], np.cumsum(column_counts)]).astype(np.int32)
         rows = (keys % (m or 1)).astype(np.int32)
@@ -565,4 +576,5 @@ class Problem:
 def _block_starts(blocks: Mapping[int, Affine]) -> tuple[dict[int, int], int]:
     """Return the first position of every block, and the end of the last."""
     ends = np.cumsum([0, *(block.size for block in blocks.values())]).tolist()
+    # The last end is the start of no block, so `zip` leaves it out.
     return dict(zip(blocks, ends, strict=False)), ends[-1]

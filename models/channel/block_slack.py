@@ -112,6 +112,7 @@ class SumLayout:
         """
         first = np.where(is_stated, self._starts[:, None], self.size).min(axis=0)
         last = np.where(is_stated, self._ends[:, None], 0).max(axis=0)
+        # An end is one position past the last sum of its label.
         return int((last - first).max()) - 1
 
 
@@ -276,6 +277,7 @@ class SlackFactors(BlockFactors):
             coefficients = sp.vstack([mass_part[mass_sums], self._g[slacks, masses]])
             coefficients = sp.csr_array(coefficients)
             order = np.argsort(sums)
+            # `argsort` of an order gives the new place of every item.
             pair_places = np.argsort(order)[mass_sums.size :]
             sorted_coefficients = sp.csr_array(coefficients[order])
             part = _OutputPart(masses, slacks, pair_places, sums[order], sorted_coefficients)
@@ -303,6 +305,7 @@ class SlackFactors(BlockFactors):
             outputs: number of outputs.
         """
         v = share[self.inputs]
+        # With the same margin above the smallest values, no slack and no difference is 0.
         margin = share[self.layout.first[self.pair_numbers]]
         excess = self._g @ v
         slacks = margin + np.maximum(0.0, excess)
@@ -370,17 +373,18 @@ class SlackFactors(BlockFactors):
             z: flat multipliers, shape (n, 1).
             q: multipliers of the sums, shape (K,).
         """
-        u = z[self._slack_end :, 0]
+        pair_multipliers = z[self._slack_end :, 0]
         layout = self.layout
         extra_q = q.copy()
         extra_q[layout.mass_sums] = 0
         extra_q[layout.pair_sums] = 0
         extra_costs = np.asarray(self._sums_transposed @ extra_q)[: self.mass_count]
-        reduced_costs = costs[: self.mass_count, 0] + self._g_transposed @ u - extra_costs
+        privacy_costs = self._g_transposed @ pair_multipliers
+        reduced_costs = costs[: self.mass_count, 0] + privacy_costs - extra_costs
         multipliers = extra_q.copy()
         multipliers[layout.mass_sums] = np.inf
         np.minimum.at(multipliers, layout.mass_sums[self.inputs], reduced_costs)
-        np.minimum.at(multipliers, layout.pair_sums[self.pair_numbers], -u)
+        np.minimum.at(multipliers, layout.pair_sums[self.pair_numbers], -pair_multipliers)
         return multipliers
 
     def label_masses(self, x: Vector) -> Vector:
@@ -412,8 +416,7 @@ class SlackFactors(BlockFactors):
         """Factor and invert V H V of all outputs, with V = diag(v).
 
         V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))), where z0, z1 and z2 are
-        the multipliers of v, s - g v and s. Here `low` is D2 and `high` is D1. This sets u, g u and
-        u'H u of the module header.
+        the multipliers of v, s - g v and s. This sets u, g u and u'H u of the module header.
 
         Args:
             x: flat variables, shape (n, 1).
@@ -424,27 +427,28 @@ class SlackFactors(BlockFactors):
         b = self._band
         outputs, local = self._places
         all_outputs = np.arange(output_count)
-        mass_scaling, low, high = self._split(z / w)
-        self._slack_scalings = low + high
-        self._f = high / (low + high)
-        self._one_minus_f = low / (low + high)
+        d0, d2, d1 = self._split(z / w)
+        self._slack_scalings = d2 + d1
+        self._f = d1 / (d2 + d1)
+        self._one_minus_f = d2 / (d2 + d1)
         v = x[: self.mass_count, 0]
         i, j = self._pair_masses
-        weights = (low * self._f)[self._inner_pairs] * self._pair_ratios * v[i] * v[j]
+        weights = (d2 * self._f)[self._inner_pairs] * self._pair_ratios * v[i] * v[j]
         band = np.asarray(self._weights_to_band @ weights)
         band = band.reshape(size + b, 2 * b + 1, output_count)
         mass_z, slack_z, difference_z = self._split(z)
         pair_z = self._f * slack_z - self._one_minus_f * difference_z
-        sums = np.ones((size + b, output_count))
-        sums[local, outputs] = v * (mass_z + self._g_transposed @ pair_z)
+        # Places without a mass have the row sum 1, so that their pivots are positive.
+        row_sums = np.ones((size + b, output_count))
+        row_sums[local, outputs] = v * (mass_z + self._g_transposed @ pair_z)
         self._shares = np.empty((size, b, output_count))
         self._pivots = np.empty((size, output_count))
-        eliminate(band, sums.copy(), self._shares, self._pivots)
+        eliminate(band, row_sums.copy(), self._shares, self._pivots)
         self._scale = np.ones((size, output_count))
         self._scale[local, outputs] = v
         # An infinite pivot leaves the last label out, so that N is applied from here on.
         self._pivots[self._last_places, all_outputs] = np.inf
-        n_h_v = self._scale * substitute(self._shares, self._pivots, sums)
+        n_h_v = self._scale * substitute(self._shares, self._pivots, row_sums)
         n_h_v = n_h_v[local, outputs]
         self._inverses = invert_blocks(self._shares, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
@@ -452,8 +456,8 @@ class SlackFactors(BlockFactors):
         self._u = v - n_h_v
         slack_differences = (x[self.mass_count : self._slack_end] - x[self._slack_end :])[:, 0]
         self._g_u = slack_differences - self._g @ n_h_v
-        self._u_h_u = np.bincount(outputs, mass_scaling * self._u**2, output_count)
-        pair_terms = low * self._f * self._g_u**2
+        self._u_h_u = np.bincount(outputs, d0 * self._u**2, output_count)
+        pair_terms = d2 * self._f * self._g_u**2
         self._u_h_u += np.bincount(self.pair_outputs, pair_terms, output_count)
         self._u_h_u[self._last_places < 0] = 1.0  # These outputs have no stated mass.
 

@@ -36,23 +36,6 @@ solver leaves undetermined are pooled (`pool_multipliers`).
 
 Outputs may lie outside the label range. Unbiasedness increases the loss by an order of magnitude
 (labels 0..10 uniform, ε = 1: 98.0075420 against 8.40878638).
-
-The cone program states the fraction by a variable ρ with σ² <= ρ τ, where τ and σ are multiples of
-t and of s - c t:
-
-| here                             | meaning                                                     |
-|----------------------------------|-------------------------------------------------------------|
-| Intervals: first, last (n,)      | the sets S                                                  |
-| build_cone_program: upper,       | ρ + τ, ρ - τ, 2 σ (n,) in a cone (σ² <= ρ τ), with          |
-| lower, moment                    | τ = (1+q) t and σ = √((1+q) W) (s - c t)/h, so that the     |
-|                                  | cost of ρ is 1                                              |
-| h² = unit                        | about the size of the optimum: tolerances of solvers are    |
-|                                  | absolute                                                    |
-| build_cone_program: step, steps  | differences of consecutive labels' mass rows and moment     |
-|                                  | rows, divided by q/(1+q)                                    |
-| build_cone_program: whole, mean  | the mean under p of the mass rows and of the moment rows    |
-| prove_lower_bound                | the best bound that (v, u) give, and the sets of negative   |
-|                                  | reduced cost                                                |
 """
 
 from __future__ import annotations
@@ -138,7 +121,8 @@ class Intervals:
         Args:
             k: number of labels.
         """
-        return cls(*np.triu_indices(k))
+        first, last = np.triu_indices(k)
+        return cls(first, last)
 
     def moments(
         self,
@@ -156,6 +140,7 @@ class Intervals:
 
         def weighted_sums(values: Vector) -> Vector:
             """Sum `values`, shape (k,), with weight e^ε in each set and weight 1 outside it."""
+            # Entry j is the sum of the first j values, so the last entry is the sum of all.
             sums = np.concatenate([[0.0], np.cumsum(values)])
             return np.asarray(sums[-1] + q * (sums[self.last + 1] - sums[self.first]))
 
@@ -220,14 +205,29 @@ def build_cone_program(
     sets: Intervals,
     unit: float,
 ) -> Program:
-    """Build the cone program over some intervals (see the module's table).
+    """Build the cone program over some intervals.
+
+    The program states the fraction of the module header by a variable ρ with σ² <= ρ τ, where τ and
+    σ are multiples of t and of s - c t. With h² = unit they are
+
+        τ = (1+q) t,    σ = √((1+q) W) (s - c t)/h,    so that the cost of ρ is 1.
+
+    columns         meaning
+    upper, lower    ρ + τ and ρ - τ
+    moment          2 σ; the three columns of a set are in a cone, which states σ² <= ρ τ
+
+    rows            meaning
+    step, steps     differences of consecutive labels' mass rows, and of their moment rows, divided
+                    by q/(1+q)
+    whole, mean     the mean under p of the mass rows, and of the moment rows
 
     Args:
         labels: increasing labels, about 1 in size, shape (k,).
         prior: weights of the labels, shape (k,).
         q: e^ε - 1.
         sets: the n intervals.
-        unit: number by which the objective is divided, about the size of the optimum.
+        unit: number by which the objective is divided, about the size of the optimum, because the
+            tolerances of solvers are absolute.
 
     Returns:
         The program. Its columns are "upper", "lower" and "moment", n each.
@@ -300,6 +300,7 @@ def masses_and_moments(
     Returns:
         t and s, each of shape (n,).
     """
+    # The equations of `build_cone_program`, solved for t and s.
     upper, lower, moment = x.reshape(3, -1) / 2 / (1 + q)
     t = np.maximum(upper - lower, 0.0)
     W, c, _ = sets.moments(labels, prior, q)

@@ -97,7 +97,7 @@ _MIN_LEVEL_SEARCH_SECONDS = 1.0
 _GRACE_SHARE = 0.3
 _DEFAULT_GAP = 1e-9  # The search ends at this relative gap, unless the options have another one.
 # A solution with this relative gap counts as proven. It allows for rounding at the default gap.
-_PROVEN_GAP = 1e-9 * (1 + 1e-6)
+_PROVEN_GAP = _DEFAULT_GAP * (1 + 1e-6)
 
 
 class FastSession:
@@ -180,9 +180,9 @@ class FastSession:
             model.shifts,
             np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
             model.scaled_loss,
-            scalars.get("delta"),
-            scalars.get("max_loss"),
-            model.constraints,
+            delta=scalars.get("delta"),
+            max_loss=scalars.get("max_loss"),
+            constraints=model.constraints,
         )
         if self.uses_search:
             solution = _FastSolve(noise, self, deadline).run()
@@ -372,6 +372,7 @@ class _FastSolve:
     def _is_gap_closed(self) -> bool:
         """Check whether the incumbent meets the bound."""
         value = self.outcome.value
+        # A bound above the value is due to rounding.
         gap = relative_gap(value, min(self.outcome.bound, value))
         return self.outcome.x is not None and gap is not None and gap <= max(self.gap, _PROVEN_GAP)
 
@@ -437,7 +438,14 @@ class _FastSolve:
         gap = min(self.gap, 1.0)
         node_limit = self.owner.options.node_limit
         with self.owner.backend.open(relaxation.program, self.lp_options) as session:
-            search = PatternSearch(noise, relaxation, session, gap, self.deadline, node_limit)
+            search = PatternSearch(
+                noise,
+                relaxation,
+                session,
+                gap=gap,
+                deadline=self.deadline,
+                node_limit=node_limit,
+            )
             outcome = search.run(total.value)
         if self.first_table is None and outcome.root is not None:
             self.first_table = relaxation.broken_table(noise, outcome.root)

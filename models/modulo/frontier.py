@@ -542,9 +542,9 @@ class _FrontierSearch:
                 noise,
                 self.relaxation,
                 session,
-                _SEARCH_GAP,
-                deadline,
-                node_limit,
+                gap=_SEARCH_GAP,
+                deadline=deadline,
+                node_limit=node_limit,
                 can_stop_early=False,
             )
             outcome = search.run(cutoff)

@@ -221,6 +221,7 @@ class PatternSearch:
     can_stop_early: bool = True
 
     def __post_init__(self) -> None:
+        # The parameter "most" has the largest mass of each element.
         (self.element_count,) = self.relaxation.program.parameters.get("most", (0,))
         self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, x=None, bound=np.inf)
         self.ended_bound = np.inf
@@ -286,6 +287,7 @@ class PatternSearch:
         pair = choices[chosen_index]
         children = []
         child_patterns, is_single_pair = self.split_node(node, pair)
+        # If one pair is decided, side 0 keeps it and side 1 breaks it.
         for side, (pattern, is_light) in enumerate(child_patterns):
             child = self.solve_node(pattern, is_light, node)
             if child is None:

@@ -167,6 +167,7 @@ class LineProgram:
         """
         counts = np.ones(len(self.costs[0]), dtype=np.int64)
         if self.is_folded:
+            # In an open program the column behind f has the mass beyond, on both sides.
             counts[1 : self.mass_columns + self.is_open] = 2
         return counts
 
@@ -187,6 +188,8 @@ class LineProgram:
         second = [np.where(has_column, self._column_of(shifted_eta), size)]
         # An open program compares the mass beyond, on the right (side 1) and on the left (-1).
         for side in (1, -1) if self.is_open else ():
+            # Entry `size` has no mass. Behind it are the 2 d + 1 sums of the right side, then those
+            # of the left. The sum beyond the reach itself is in the middle of each.
             centre = size + 1 + d + (side < 0) * (2 * d + 1)
             rows.append(sp.csr_array(self._tail_rows(side, size)))
             first.append(np.array([centre]))
@@ -202,6 +205,8 @@ class LineProgram:
         table = np.zeros((2 * d + 1, size))
         for row, step in zip(table, range(-d, d + 1), strict=True):
             row[self._column_of(side * np.arange(self.reach + step + 1, self.last + 1))] = 1
+            # The mass beyond the last column is in the column behind f, on the left of a program
+            # that is not folded in the next one.
             row[self.mass_columns + (side < 0 and not self.is_folded)] = 1
         return table
 
@@ -248,6 +253,7 @@ class LineProgram:
             x: values of the columns, shape (columns,).
         """
         f = np.maximum(x[: self.mass_columns], 0.0)
+        # The reversed part is f(last), ..., f(1).
         return np.concatenate([f[:0:-1], f]) if self.is_folded else f
 
     def columns_of_law(self, masses: Vector, refinement: float = 1.0) -> Vector:
@@ -263,6 +269,7 @@ class LineProgram:
         """
         size = masses.size // 2
         eta = np.arange(self._first, self.last + 1)
+        # The nearest value of the coarse grid.
         coarse_eta = np.floor(eta / refinement + 0.5).astype(np.int64)
         x = np.zeros(self.base.shape[1])
         has_mass = np.abs(coarse_eta) <= size
@@ -318,6 +325,7 @@ class LineProgram:
             tangent_program.add_tangents_near(nearby_columns)
         point = tangent_program.solve(find_broken_bounds, precision, deadline)
         unit = float(self.loss_unit)
+        # Row 0 is Σ f = 1. With several losses, the rows of their means follow.
         loss_duals = np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0)
         weights = (loss_duals / unit).tolist()
         multipliers = (
@@ -424,6 +432,7 @@ def prove_lower_bound(
     repeated_amounts = np.repeat(entry_amounts, np.diff(entries.indptr))
     np.add.at(column_amounts, entries.indices, repeated_amounts)
     ratios = []
+    # With several losses, the column of the largest mean comes last and is left out.
     for cost, weight, amount in zip(costs, line.weights, column_amounts.tolist(), strict=False):
         price = cost * int(weight) * _MULTIPLIER_UNIT + Fraction(amount, 1 << coefficient_bits)
         ratios.append(price / int(weight))
@@ -454,6 +463,7 @@ def _cap_by_outcome(amounts: ExactIntegers, outcomes: Integers, max_sum: int) ->
     is_first = np.diff(outcomes, prepend=-1) != 0
     sums = np.cumsum(amounts)
     sums_before_outcome = (sums - amounts)[is_first][np.cumsum(is_first) - 1]
+    # Partial sums within each outcome, capped. Their differences are the capped multipliers.
     capped_sums: ExactIntegers = np.minimum(sums - sums_before_outcome, max_sum)
     capped_sums[~is_first] -= capped_sums[np.flatnonzero(~is_first) - 1]
     return capped_sums

@@ -121,6 +121,7 @@ def noise_masses(privacy_losses: ArrayLike) -> Pair:
     tail_size = math.ceil(_LIMITS.tail_exponent / first_losses[-1])
     all_losses = np.concatenate([first_losses, np.full(tail_size, first_losses[-1])])
     masses = np.exp(-np.concatenate([[0.0], np.cumsum(all_losses[:-1])]))
+    # The masses are in units of f(0). Those of k >= 1 occur on both sides, f(0) only once.
     return masses / (2 * masses.sum() - 1), all_losses
 
 
@@ -131,6 +132,7 @@ def _mean_and_gradient(weights: Vector, values: Vector, count: int) -> tuple[flo
     the shape (K + 1,) = (count,).
     """
     mean = float(weights @ values)
+    # Entry k is the sum over all j >= k. A larger l_k lowers the masses of all j > k.
     tail_sums = np.cumsum((weights * (values - mean))[::-1])[::-1]
     return mean, _add_up_tail(-np.append(tail_sums[1:], 0.0), count)
 
@@ -211,11 +213,14 @@ class ComposedDelta:
         index = np.arange(-self.points // 2, self.points // 2)
         exponents = np.minimum(0.0, self.epsilon - index * self.step)
         heights = np.maximum(0.0, -np.expm1(exponents))
+        # On the circle the sums 0, 1, ... come first, then the negative ones.
         return np.conj(fft.rfft(np.roll(heights, -self.points // 2)))
 
     @cached_property
     def _full_stick_transform(self) -> NDArray[np.complex128]:
         """Return the same transform, weighted by how often each frequency counts."""
+        # `rfft` leaves out the negative frequencies, which count as much as the positive ones. The
+        # first and the last frequency occur once.
         counts = np.full(self._stick_transform.size, 2.0)
         counts[[0, -1]] = 1.0
         product: NDArray[np.complex128] = self._stick_transform * counts
@@ -389,7 +394,7 @@ def optimise_losses(
 
     max_sum = epsilon + _LIMITS.loss_margin
     search_points = _LIMITS.search_grid_points
-    composed_delta = ComposedDelta(runs, epsilon, max_sum, search_points)
+    composed_delta = ComposedDelta(runs, epsilon, reach=max_sum, points=search_points)
     starts = (
         _make_start(composed_delta, delta, power, offset) for power, offset in _start_shapes(runs)
     )
@@ -401,7 +406,7 @@ def optimise_losses(
             break
         # The finest grid spans the sums that can occur, if they are few.
         reach = min(max_sum, (1 + trust) * _LIMITS.stretch * runs * float(best.max()))
-        composed_delta = ComposedDelta(runs, epsilon, reach, search_points)
+        composed_delta = ComposedDelta(runs, epsilon, reach=reach, points=search_points)
         improved_losses = _improve(composed_delta, delta, loss, privacy_losses=best, trust=trust)
         candidate = _stretch_to_delta(composed_delta, delta, improved_losses)
         candidate_loss = mean_loss(candidate)
@@ -429,6 +434,7 @@ def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
     δ_T <= δ at every later start of the steep end, so bisection finds the first one.
     """
     share = epsilon / runs
+    # T losses of 3ε/T add up to 3ε.
     reach = min(epsilon + _LIMITS.loss_margin, 3 * _LIMITS.stretch * epsilon)
     composed_delta = ComposedDelta(runs, epsilon, reach)
 
@@ -468,6 +474,7 @@ def _make_start(
     size = _FIRST_START_SIZE
     while True:
         shape = (np.arange(size) + offset) ** power
+        # At a quarter of the losses the loss is ε/T.
         privacy_losses = shape * composed_delta.epsilon / (composed_delta.runs * shape[size // 4])
         privacy_losses = _stretch_to_delta(composed_delta, delta, privacy_losses)
         masses, _ = noise_masses(privacy_losses)
@@ -476,7 +483,7 @@ def _make_start(
         if heavy_count <= size:
             first_losses = privacy_losses[: max(heavy_count, _MIN_START_SIZE)]
             if not power:
-                return first_losses
+                return first_losses  # All losses are equal, so this is the same noise.
             return _stretch_to_delta(composed_delta, delta, first_losses)
         size = 2 * size
 

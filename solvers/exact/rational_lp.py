@@ -154,6 +154,7 @@ class RationalLP:
         if symbols is not None:
             self.symbols = symbols
         else:
+            # Values that are set replace the cached properties of the same names.
             self.cost = [0] * columns
             self.bounds = [(0, 1)] * columns
             self.sides = []
@@ -373,11 +374,13 @@ class RationalLP:
             side: the side of the row.
         """
         # The ends of the columns at which sign * row is smallest, and the columns without one.
-        ends = {j: self.bounds[j][sign * a < 0] for j, a in row.items()}
+        # Position 0 of a pair of bounds is the lower bound, position 1 the upper one.
+        ends = {j: self.bounds[j][int(sign * a < 0)] for j, a in row.items()}
         open_columns = [j for j, end in ends.items() if end is None]
         activity = sum((a * (ends[j] or 0) for j, a in row.items()), Fraction(0))
         for j, a in row.items():
             is_upper = int(sign * a > 0)
+            # If another column has no end, the other columns have no smallest sum.
             if self.bounds[j][is_upper] is not None or open_columns not in ([], [j]):
                 continue
             value = Fraction(side - activity + a * (ends[j] or 0)) / a
@@ -404,6 +407,7 @@ class RationalLP:
         """
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
+        # These cached properties contain all rows, so they are computed again.
         for cached_name in ("symbols", "integers"):
             self.__dict__.pop(cached_name, None)
         return len(self.rows) - 1

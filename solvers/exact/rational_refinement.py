@@ -179,6 +179,7 @@ class _Refinement:
         self.deadline = Deadline(time_limit)
         self.P = lp.bits
         self.entries = lp.integers
+        # This number is 0 exactly for a power of two.
         if self.entries.common & (self.entries.common - 1):
             raise NoRationalSolution(
                 "The exact program has a coefficient that is no dyadic rational; round it first."
@@ -207,6 +208,7 @@ class _Refinement:
         values = [value or 0 for value in symbols.values]
         lower_codes = np.concatenate([symbols.codes["lower"], symbols.codes["row_lower"]])
         upper_codes = np.concatenate([symbols.codes["upper"], symbols.codes["row_upper"]])
+        # `//` rounds down, so -(-a // b) rounds a / b up.
         rounded_up = to_object_array([-((-v.numerator << P) // v.denominator) for v in values])
         rounded_down = to_object_array([(v.numerator << P) // v.denominator for v in values])
         low = rounded_up[lower_codes]
@@ -258,6 +260,7 @@ class _Refinement:
         sides = np.where(is_at_lower, low, high)
         x = np.where(is_basic[:column_count], 0, sides[:column_count] >> self.S)
         system = self._make_system(basic_columns, tight_rows)
+        # Residuals are integers over 2^(P+S), so they must be at most 2^-(accuracy + 1).
         max_residual_bits = self.P + self.S - self.accuracy - 1
         right_sides = (sides - self._compute_activities(x))[column_count + tight_rows]
         basic_values = system.solve(right_sides, self.S, max_residual_bits)
@@ -331,6 +334,7 @@ class _Refinement:
                 break
             if answer.point is not None:
                 last_point = answer.point
+                # After a correction with scaled costs, another one would not help.
                 if cost_bits or answer.is_proven_optimal:
                     break
                 # The point is feasible, but a multiplier has the wrong sign. One correction with
@@ -338,6 +342,7 @@ class _Refinement:
                 scale_bits = _FIRST_SCALE_BITS
                 cost_bits = _FIRST_SCALE_BITS
             else:
+                # With this factor the largest violation becomes about 1.
                 scale_bits = self.P - answer.violation.bit_length()
                 if not last_scale_bits < scale_bits < self.accuracy:
                     break  # The violation did not fall, so another correction would not help.
@@ -361,6 +366,7 @@ class _Refinement:
         has_high, high = self.high
         excess_below = (low[has_low] - activities[has_low]).tolist()
         excess_above = (activities[has_high] - high[has_high]).tolist()
+        # `>>` rounds down, so the two signs make it round up.
         return -(-int(max([0, *excess_below, *excess_above])) >> self.S)
 
     def _scale_bounds(self, activities: Integers, scale_bits: int) -> tuple[Vector, Vector]:
@@ -488,11 +494,11 @@ class _System:
     def transpose(self) -> _System:
         """Return the transposed system, with the same factors."""
         return _System(
-            self.j,
-            self.i,
-            self.a,
-            self.size,
-            self.factors,
+            i=self.j,
+            j=self.i,
+            a=self.a,
+            size=self.size,
+            factors=self.factors,
             has_transposed_factors=not self.has_transposed_factors,
         )
 

@@ -51,7 +51,9 @@ from workbench.solvers.search import Deadline
 # is tried in each interval.
 _MAX_SAMPLES = 16
 _REFINED_FROM_SAMPLE = 4  # Bases come from rational refinement from this sample on.
-_DYADIC_DENOMINATOR = 1 << 60  # Samples for refinement are rounded to multiples of 1 over this.
+# `ParametricProgram.refine_basis` takes an x whose denominator is a power of two, so its samples
+# are rounded to multiples of 1 over this.
+_DYADIC_DENOMINATOR = 1 << 60
 
 Ends = tuple[Root, Root | None]  # The ends of an interval of x. None is infinity.
 
@@ -270,7 +272,8 @@ def build_region(
         raise NoRationalSolution(
             f"A condition of a basis does not hold at x = {float(x):g}."
         ) from None
-    return Region(*find_sign_interval(polynomials, x, *ends), formulas, x)
+    low, high = find_sign_interval(polynomials, x, *ends)
+    return Region(low, high, formulas, sample=x)
 
 
 def _subtract_region(gap: Ends, region: Region) -> list[Ends]:
@@ -318,7 +321,8 @@ def _find_region_of_samples(
             polynomials = _list_sign_polynomials(conditions, x)
         except _BorderSample:
             continue
-        return Region(*find_sign_interval(polynomials, x, *gap), formulas, x)
+        low, high = find_sign_interval(polynomials, x, gap_low, gap_high)
+        return Region(low, high, formulas, sample=x)
     raise NoRationalSolution(
         f"No basis that the solver proposes is exactly optimal near x = {float(gap_low):g}."
     )
@@ -349,6 +353,7 @@ def _iterate_samples(low: Root, high: Root | None, degree: int) -> Iterator[Frac
         if k == 0:
             share = low.high / (low.high + high.low)
         else:
+            # The share 0, which is an end, is replaced.
             share = Fraction((2 * k + 1) % 17 or 8, 17)
         # The denominator stays small, so that exact arithmetic at the sample is fast.
         yield (low.high + share * width).limit_denominator(int(64 / width) + 1)
@@ -406,12 +411,14 @@ def chain_formulas(
     top = Affine.from_number(high_delta)
     if low_delta == high_delta:
         vertex = vertices[0]
-        formula = Formula(vertex.value.with_delta(low_delta), low, low, vertex, vertex)
+        formula = Formula(
+            vertex.value.with_delta(low_delta), low=low, high=low, start=vertex, vertex=vertex
+        )
         return (formula,), _optimality_conditions(vertex, low_delta)
     runs = _group_by_formula(vertices)
     start = runs[0][0]
     formulas = []
-    conditions = [condition.with_delta(deltas[0]) for condition in start.primal_conditions]
+    conditions = [condition.with_delta(low_delta) for condition in start.primal_conditions]
     for k, run in enumerate(runs):
         vertex = run[-1]
         high = top
@@ -421,7 +428,7 @@ def chain_formulas(
         for condition in vertex.primal_conditions:
             conditions.append(condition.substitute_delta(high.constant, high.denominator))
         conditions.append(high - low)
-        formulas.append(Formula(vertex.value, low, high, start, vertex))
+        formulas.append(Formula(vertex.value, low=low, high=high, start=start, vertex=vertex))
         start = vertex
         low = high
     return tuple(formulas), conditions
