@@ -207,8 +207,8 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
     left_out = [name for name in options if name not in supported_options]
     clock = Deadline()
     try:
-        # subprocess.run also kills the process when this one is interrupted. With -P, no file of the
-        # current folder can replace a module.
+        # subprocess.run also kills the process when this one is interrupted. With -P, no file of
+        # the current folder can replace a module.
         process = subprocess.run(
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
             input=pickle.dumps((program, solver, supported_options, hot)),

@@ -77,11 +77,7 @@ def test_a_report_says_where_the_differences_come_from(tmp_path: Path) -> None:
     [
         ({"query": "mean(load)"}, 'query must be a text such as "sum(over=load)"'),
         ({"query": "sum(over=load, step=0)"}, "query's step must be"),
-        (
-            {"query": "sum(over=power)"},
-            "1 to 2, or one of its names (privatise --header shows them)",
-        ),
-        ({"query": "sum(over=LOAD)"}, "such as load, or 1 to 2"),
+        ({"query": "sum(over=power)"}, "one of house, load, or 1 to 2"),
         ({"query": None}, "data and query must be given together"),
         ({"data": "none.csv"}, "data must be a CSV file"),
         ({"n": 2}, "n must be at least 3, the largest difference of two answers. Got 2."),
