@@ -121,6 +121,7 @@ def audit_file(
 
         measured_risk = measure_risk(mechanism, prior)
         values |= measured_risk.to_dict()
+        # The first fact is the mechanism, which the audit has stated already.
         rows += measured_risk.facts()[1:]
         guarantee = describe_mechanism_guarantee(certificate or mechanism)
         if guarantee is not None:
@@ -130,6 +131,7 @@ def audit_file(
     else:
         outputs.write(privacy)
     if certificate:
+        # The first sentence names the mechanism, and the second one states the proven claim.
         rows.append(("certificate", certificate.sentences[1]))
     html = outputs["html file"]
     if html:

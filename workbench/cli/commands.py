@@ -481,7 +481,7 @@ def _find_value(flag: str, command_line: Sequence[str]) -> str:
     for position in range(len(command_line) - 1, -1, -1):
         argument = command_line[position]
         if argument.startswith(f"{flag}="):
-            return argument[len(flag) + 1 :]
+            return argument.removeprefix(f"{flag}=")
         if argument == flag and position + 1 < len(command_line):
             return command_line[position + 1]
     return "another"

@@ -108,6 +108,7 @@ def reserve_stdout() -> Iterator[None]:
     _json_stream = stdout
     with contextlib.suppress(io.UnsupportedOperation, AttributeError, ValueError):
         if stdout.fileno() == 1:
+            # The descriptor 1 is stdout, and 2 is stderr.
             stdout.flush()
             saved_descriptor = os.dup(1)
             os.dup2(2, 1)
@@ -267,6 +268,7 @@ def fold_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) 
     """
     pair_columns = 1
     if len(heads) == 2:
+        # This and the next quotient of negative numbers are rounded up.
         pair_columns = min(out.width // _PAIR_WIDTH, -(-len(rows) // _MIN_FOLDED_ROWS))
     if pair_columns < 2:
         return make_table(title, heads, rows)

@@ -102,7 +102,8 @@ def design_command(kind: Family) -> Examples:
         "mps": "solver" in option_names,
     }
     without = [name for name, is_supported in supported.items() if not is_supported]
-    return make_command("design", run, options, without, kind.summary), kind.examples
+    command = make_command("design", run, options, without=without, summary=kind.summary)
+    return command, kind.examples
 
 
 def _write_option_texts(kind: Family, exact_values: Values) -> Record | None:
@@ -146,7 +147,7 @@ def _make_law_cells(row: Any) -> list[Any]:
     A bias that is only a rounding error is shown as 0.
     """
     bias = row["bias"]
-    size = row["rmse"] or row["worst"]
+    size = row["rmse"] or row["worst"]  # Only squared losses have an RMSE.
     is_rounding = bias is not None and abs(bias) < _MAX_ROUNDING_BIAS * size
     cells = [row[name] for name in _LAW_COLUMNS.values()]
     if is_rounding:
@@ -186,7 +187,7 @@ def recommend_class(**options: Any) -> Report:
             "The answers must be given by exactly one of answers, places and range."
         )
     result = run_with_progress(lambda report: recommend(**select_given(options), progress=report))
-    outputs.write(result, "build_result_page", lambda path: result.best.save(path))
+    outputs.write(result, "build_result_page", save=lambda path: result.best.save(path))
     objective_name = "epsilon" if options["minimise"] == "epsilon" else "expected loss"
     return Report(result.to_dict, _list_recommendation_parts(result, objective_name))
 

@@ -97,7 +97,8 @@ def formula_command(kind: Family) -> Examples:
         )
         outputs.write(result)
         if ranged_option:
-            return _report_series(result, len(ranged_option[1]), pattern)
+            _, questions = ranged_option
+            return _report_series(result, len(questions), pattern)
         stop_message = None
         if result.unproven and (time_limit is None or result.seconds < time_limit):
             count = len(result.unproven)

@@ -110,7 +110,7 @@ def frontier_command(kind: Family) -> Examples | None:
         )
 
     without = [] if certifies else ["raw"]
-    command = make_command("frontier", run, options, without, frontier.summary)
+    command = make_command("frontier", run, options, without=without, summary=frontier.summary)
     return command, frontier.examples
 
 

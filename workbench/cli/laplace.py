@@ -192,6 +192,7 @@ def _read_key(path: Path) -> bytes:
     key = read_bytes(path, _MAX_KEY_BYTES, "seed-file")
     if len(key) < MIN_KEY_BYTES:
         must("seed-file", rule, f"{path.name} with {len(key)} bytes")
+    # Random bytes hardly ever take so few different values.
     if len(set(key)) < MIN_KEY_BYTES // 2:
         must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
     if others_can_read(path):

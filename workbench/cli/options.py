@@ -90,6 +90,7 @@ class FastParsing:
         # The parser of typer would take the last value without a word.
         parser = self.make_parser(ctx)  # type: ignore[attr-defined]
         given_names = set()
+        # The third result lists the parameters in the order in which they were given.
         for parameter in parser.parse_args([*args])[2]:
             is_plain_flag = getattr(parameter, "is_flag", False) and not parameter.secondary_opts
             if parameter.multiple or is_plain_flag or parameter.param_type_name == "argument":
@@ -351,7 +352,7 @@ def _make_parameter(
     else:
         flag = f"--{table.get('name', name).replace('_', '-')}"
         if is_choice or (kind is bool and default is True):
-            flag = f"{flag}/--no-{flag[2:]}"
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
         metavar = table.get("bare")
         if metavar is None and kind is not bool:
             metavar = metavars.get(name, metavars[type_name])

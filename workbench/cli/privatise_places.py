@@ -208,7 +208,7 @@ def _find_nearest_places(positions: Vector, places: Vector) -> tuple[Integers, V
     from scipy.spatial import KDTree
 
     largest = max(float(np.abs(positions).max()), float(np.abs(places).max()))
-    exponent = math.frexp(largest)[1]
+    _, exponent = math.frexp(largest)
     tree = KDTree(np.ldexp(places, -exponent))
     distances, indices = tree.query(np.ldexp(positions, -exponent))
     # A distance may be larger than every double.
@@ -249,9 +249,9 @@ def _make_row_cost(certificate: Certificate, places: Vector) -> tuple[RowCost, s
     else:
         any_pair_budget = any_pair_budget.round_up_epsilon()
     cost = RowCost(
-        budget,
-        any_pair_budget,
-        is_local,
+        neighbours=budget,
+        any_two=any_pair_budget,
+        is_local=is_local,
         domain=f"the {len(places)} places",
         notion=certificate.notion,
         neighbour_condition="that the certificate names",

@@ -132,6 +132,7 @@ def list_results(*, ledger: Path, model: str | None, status: str | None, limit: 
         limit: Number of rows to show. 0: all.
     """
     matching_count = 0
+    # The limit 0 stands for all rows.
     last_rows = deque[LedgerRow](maxlen=min(limit, sys.maxsize) or None)
     with Ledger(ledger, create=False) as book:
         total = len(book)
@@ -188,7 +189,8 @@ def show_result(key: str, *, ledger: Path) -> Report:
     for group in ("parameters", "options", "versions"):
         for name, value in request[group].items():
             if value is not None:
-                lines.append((f"{group[:-1]} {name}", str(value)))
+                # One entry is a parameter, an option or a version.
+                lines.append((f"{group.removesuffix('s')} {name}", str(value)))
     for name, value in answer.items():
         if value is not None:
             lines.append((name.replace("_", " "), str(value)))

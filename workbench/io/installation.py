@@ -36,6 +36,10 @@ _BROWSERS = (
 
 Row = dict[str, Any]
 
+# One condition of a specifier, such as >=2.4 or ==2.4.*.
+_SPECIFIER = re.compile(
+    r"\s*(?P<relation>==|!=|>=|<=|<|>)\s*(?P<limit>[\w.]+?)(?P<any_end>\.\*)?\s*"
+)
 _COMPARISONS = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -101,17 +105,18 @@ def meets_specifier(version: str, specifier: str) -> bool:
     """
     numbers = _parse_version(version)
     for part in filter(None, specifier.split(",")):
-        match = re.fullmatch(r"\s*(==|!=|>=|<=|<|>)\s*([\w.]+?)(\.\*)?\s*", part)
-        if match is None or (match.group(3) and match.group(1) not in ("==", "!=")):
+        match = _SPECIFIER.fullmatch(part)
+        if match is None or (match["any_end"] and match["relation"] not in ("==", "!=")):
             raise ValueError(f"the specifier {part!r} has no known form")
-        if match.group(3):
-            limit = tuple(map(int, re.findall(r"\d+", match.group(2))))
+        if match["any_end"]:
+            # Only the parts of the limit are compared. A missing part of the version is 0.
+            limit = tuple(map(int, re.findall(r"\d+", match["limit"])))
             padding = [0] * len(limit)
             compared = (*numbers, *padding)[: len(limit)]
         else:
-            limit = _parse_version(match.group(2))
+            limit = _parse_version(match["limit"])
             compared = numbers
-        if not _COMPARISONS[match.group(1)](compared, limit):
+        if not _COMPARISONS[match["relation"]](compared, limit):
             return False
     return True
 

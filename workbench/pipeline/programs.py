@@ -36,9 +36,9 @@ class Suite(NamedTuple):
 
 
 SUITES: dict[str, Suite] = {
-    "default": Suite(1, lambda instance: instance.suite != "library"),
-    "small": Suite(1, lambda instance: instance.suite == "small"),
-    "library": Suite(1, lambda instance: True),
+    "default": Suite(version=1, has_instance=lambda instance: instance.suite != "library"),
+    "small": Suite(version=1, has_instance=lambda instance: instance.suite == "small"),
+    "library": Suite(version=1, has_instance=lambda instance: True),
 }
 
 BuiltProgram = tuple[Any, Values]  # A program, and the values of its parameters.

@@ -229,11 +229,11 @@ def answer_by_routes(
     raise error or NotProven(f"No route answers the request ({'; '.join(reasons)}).")
 
 
-def _keep_larger_bound(answer: Answer, previous_answer: Answer | None) -> Answer:
+def _keep_larger_bound(answer: Answer, other_answer: Answer | None) -> Answer:
     """Return an answer with the larger of its bound and the bound of another answer."""
-    if previous_answer is None:
+    if other_answer is None:
         return answer
-    bound = previous_answer.bound or 0
+    bound = other_answer.bound or 0  # Without a proof, the trivial bound is 0.
     if answer.bound is not None and answer.bound >= bound:
         return answer
     return replace(answer, bound=bound)

@@ -28,6 +28,7 @@ from workbench.questions.joint_query import ADD_REMOVE, MAX_ROWS, NEIGHBOURS, RE
 
 _MIN_EPSILON = 0.01  # The least ε of --max-rmse. Smaller ones hardly differ for a user.
 _MAX_EPSILON = 100.0  # The largest ε of --max-rmse. Larger ones protect nobody.
+_MAX_INTEGER_DIGITS = 19  # A text of more digits is not converted, and is refused as too large.
 _EPSILON_DIGITS = 4  # The ε of --max-rmse is rounded up to this many significant digits.
 
 
@@ -127,8 +128,8 @@ class StatisticOptions:
                 value_column = str(self.column).strip()
         cell_columns = self._read_cell_columns(kind)
         person_rows = PersonRows(
-            relation,
-            self._read_person_rows(kind),
+            neighbours=relation,
+            rows=self._read_person_rows(kind),
             has_filter=bool(conditions or cell_columns),
             drops_missing=read_boolean(self.drop_missing, "drop_missing"),
             # All rows of a mean with public n count: more rows of a person are refused.
@@ -274,7 +275,7 @@ class BudgetOptions:
 def _read_integer_text(value: Any) -> Any:
     """Return the integer of a text such as "2000", other values unchanged."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
-        return int(value) if len(value) < 20 else value
+        return int(value) if len(value) <= _MAX_INTEGER_DIGITS else value
     return value
 
 
@@ -371,12 +372,14 @@ def find_least_epsilon(request: ReleaseRequest, max_rmse: float) -> Fraction:
         end = min(2 * end, _MAX_EPSILON)
     low = math.log(_MIN_EPSILON)
     high = math.log(end)
+    # Then ε is known to about a tenth of the last digit that is returned.
     while high - low > 10 ** (-_EPSILON_DIGITS - 1):
         middle = (low + high) / 2
         if measure_error(math.exp(middle)) <= max_rmse:
             high = middle
         else:
             low = middle
+    # ε is rounded up to multiples of the unit of its last digit.
     exponent = math.floor(high / math.log(10)) - _EPSILON_DIGITS + 1
     unit = Fraction(10) ** exponent
     return min(math.ceil(Fraction(math.exp(high)) / unit) * unit, Fraction(_MAX_EPSILON))

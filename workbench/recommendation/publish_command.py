@@ -80,6 +80,7 @@ def find_rows_per_person(query: Query) -> int | None:
     if question.distances is not None or not _has_plain_prior(question.prior):
         return None
     max_rows = max(j - i for i, j in question.pairs)
+    # All pairs at most K apart must be neighbours. There are n + 1 - d pairs at the distance d.
     pair_count = sum(question.k - difference for difference in range(1, max_rows + 1))
     if len(question.pairs) != pair_count or max_rows > MAX_ROWS:
         return None

@@ -137,6 +137,7 @@ class _FlatRows:
         versions = set()
         for row in self.ledger.read_numbered_rows(self.numbers):
             row_head, row_tail = _flatten_row(row, self.effort)
+            # The dictionaries are ordered sets of names.
             head.update(dict.fromkeys(row_head))
             tail.update(dict.fromkeys(row_tail))
             versions.add(canonical_json(row.request_values["versions"]))
@@ -238,6 +239,7 @@ def _to_csv_cells(row: Record) -> list[Any]:
 def _split_batches(rows: _FlatRows) -> Iterator[list[Record]]:
     """Yield the rows in batches of at most _PARQUET_BATCH_ROWS."""
     remaining = iter(rows)
+    # The iteration ends at the first empty batch.
     return iter(lambda: [*itertools.islice(remaining, _PARQUET_BATCH_ROWS)], [])
 
 

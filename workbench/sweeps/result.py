@@ -169,6 +169,7 @@ def _draw_objective(table: pd.DataFrame) -> Figure | None:
     if not numbers or "objective" not in table:
         return None
     x_name = max(numbers, key=lambda name: table[name].nunique())
+    # The parameters are in the head of a row, whose last column is "workbench".
     parameters = table.loc[:, :"workbench"].columns.difference(
         ["key", "backend_version", "workbench", x_name], sort=False
     )

@@ -91,7 +91,9 @@ def _run_specification(
     known_keys = ledger.find_known_keys(spec.keys)
     remaining = (chunk.without_keys(known_keys) for chunk in spec.chunks)
     chunks = [chunk for chunk in remaining if chunk.keys]
-    counts = SweepCounts(spec.name, str(ledger.path), len(spec), len(known_keys))
+    counts = SweepCounts(
+        name=spec.name, ledger=str(ledger.path), points=len(spec), known=len(known_keys)
+    )
     progress(counts)
     # Closing the stream after an error ends the workers.
     with contextlib.closing(_solve_chunks(chunks, jobs, cluster)) as stream:

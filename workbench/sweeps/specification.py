@@ -112,7 +112,7 @@ def read_spec(source: Path | str | Values) -> Spec:
         grids = source.get("grid")
         tables = [grids] if isinstance(grids, Mapping) else grids
         table = {**source, "grid": tables}
-        lines = KeyLines("the specification", {}, [{}] * _count_grids(tables))
+        lines = KeyLines("the specification", top={}, grids=[{}] * _count_grids(tables))
         return _make_spec(table, canonical_json(_to_json_values(table)), "sweep", lines)
     path = read_file_path(source, "specification")
     text = read_text(path, name="specification")
@@ -122,6 +122,7 @@ def read_spec(source: Path | str | Values) -> Spec:
         message = str(error)
         line = None
         if place := _TOML_ERROR.fullmatch(message):
+            # An error at the end of the document has no line. It is reported for the last line.
             message, line = place.groups()
         raise InvalidRequest(
             f"line {line or len(text.splitlines())} of {path.name}: {message}."
@@ -275,6 +276,7 @@ def _make_chunks(
             raise lines.make_error_about(str(error), grid_index) from None
         requests = _make_requests(family, solver, content, points)
         keys = [hash_texts(request) for request in requests]
+        # A key is a hash, so its digits choose points at random, but the same ones in every run.
         is_rechecked = [
             corner or int(key[:8], 16) % _POINTS_PER_RECHECK == 0
             for corner, key in zip(is_corner, keys, strict=True)
@@ -284,14 +286,14 @@ def _make_chunks(
             part = slice(start, start + size)
             recheck = [index for index, is_wanted in enumerate(is_rechecked[part]) if is_wanted]
             yield Chunk(
-                family.name,
-                fixed_values,
-                tuple(points[part]),
-                tuple(recheck),
-                solver,
-                list_versions(solver),
-                tuple(requests[part]),
-                tuple(keys[part]),
+                model=family.name,
+                fixed=fixed_values,
+                points=tuple(points[part]),
+                recheck=tuple(recheck),
+                backend=solver,
+                versions=list_versions(solver),
+                requests=tuple(requests[part]),
+                keys=tuple(keys[part]),
             )
 
 

@@ -76,7 +76,7 @@ def find_key_lines(text: str, file: str, grid_count: int) -> KeyLines:
     top: dict[str, int] = {}
     grids: list[dict[str, int]] = []
     table = top
-    first_line = 0
+    first_line = 0  # The line in which the current statement begins. 0: it has not begun.
     statement_text = ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         statement_text += line
