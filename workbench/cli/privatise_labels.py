@@ -330,6 +330,7 @@ def _read_labels(
     positions = find_nearest_positions(label_set, numbers)
     if snap:
         # Only numbers that mean no label are rounded down.
+        # This is the last label that is at most the number, or -1 if the number is below all.
         lower_positions = np.searchsorted(label_set, numbers, side="right") - 1
         positions = np.where(positions < 0, np.maximum(lower_positions, 0), positions)
     rule = f"one of the {label_set.size} labels"

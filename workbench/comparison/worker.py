@@ -111,6 +111,7 @@ def _time_hot_solve(program: Any, backend: Any, options: Any) -> float | None:
     if program.is_mip or not backend.capabilities().hot_start:
         return None
     losses = program.template.c
+    # The sines change every loss differently, and by the same numbers in every run.
     changed_losses = losses * (1 + 0.01 * np.sin(np.arange(losses.size)))
     changed_program = replace(program, template=replace(program.template, c=changed_losses))
     with backend.open(program, options) as session:

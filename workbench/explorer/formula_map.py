@@ -49,11 +49,14 @@ def make_formula_map(request: PageRequest) -> View:
     check_formula_notion(notion)
     parameters = list_notion_parameters(notion) or ()
     moves_delta = "delta" in request.slider_values and "delta" in parameters
-    question = FormulaQuestion(request.family, family_request.at_point, dict, notion)
+    # A map states no options, so `dict` returns none.
+    question = FormulaQuestion(
+        request.family, make_request=family_request.at_point, read_values=dict, notion=notion
+    )
     deltas = None
     y_label = "optimum"
     if moves_delta:
-        deltas = (ZERO, ONE)
+        deltas = (ZERO, ONE)  # The whole interval of δ.
         y_label = "δ"
     statement, *_ = question.state_program(deltas)
     size = max(statement.program.program.shape)

@@ -168,14 +168,14 @@ def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
     if isinstance(width, str):
         width = WIDTH_INCHES[width]
     drawn, axes = make_panels(columns, rows, width=width, height=figure.get("height", 2.4))
-    for position, (axis, (spec, rows_of_panel)) in enumerate(
+    for position, (panel, (spec, rows_of_panel)) in enumerate(
         zip(axes[: len(panels)], panels, strict=True)
     ):
-        _draw_panel(axis, spec, rows_of_panel, drawing)
+        _draw_panel(panel, spec, rows_of_panel, drawing)
         if "inside" in spec and position in figure.get("inside_of", range(len(panels))):
-            axis.legend(**spec["inside"])
-    for axis in axes[len(panels) :]:
-        axis.set_axis_off()
+            panel.legend(**spec["inside"])
+    for panel in axes[len(panels) :]:
+        panel.set_axis_off()
     if "heading" in figure:
         drawn.suptitle(wrap_text(figure["heading"], drawn.get_figwidth()))
     if "legend" in figure:
@@ -199,7 +199,7 @@ def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.D
     return list(zip(specs, parts, strict=True))
 
 
-def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
+def _draw_panel(panel: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
     """Draw the series of a panel, then its scales, titles and ticks."""
     values = drawing.template_values
     for series in spec["series"]:
@@ -208,37 +208,37 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
             rows = _select_rows(spec, drawing.other_tables[series["of"]])
         curves = _list_curves(series, _select_rows(series, rows), drawing.styles)
         for position, (part, look) in enumerate(curves):
-            curve = _Curve(axis, part, {**look, "at": position}, values)
+            curve = _Curve(panel, part, {**look, "at": position}, values)
             curve.draw()
     for name, scale in spec.get("scales", {}).items():
         if scale == "log":
-            set_log_axis(axis, name)
+            set_log_axis(panel, name)
         else:
-            set_log_axis_with_zero(axis, name, *scale)
+            set_log_axis_with_zero(panel, name, *scale)
     if "title" in spec:
-        set_wrapped_title(axis, _fill_template(spec["title"], table, values))
+        set_wrapped_title(panel, _fill_template(spec["title"], table, values))
     properties = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):
         limits = properties.get(name, ())
         # A single number is the lower end of the axis.
         if np.ndim(limits) == 0:
-            getattr(axis, f"set_{name}")(properties.pop(name), None)
+            getattr(panel, f"set_{name}")(properties.pop(name), None)
         elif any(isinstance(limit, str) for limit in limits):
             properties[name] = [table.eval(str(limit)) for limit in limits]
-    axis.set(**properties)
+    panel.set(**properties)
     for name, column in spec.get("ticks", {}).items():
         places = np.unique(table[column])
         # Of many places, every second or third has a tick, so that the labels do not overlap.
-        axis.set(**{f"{name}ticks": places[:: -(-len(places) // _MAX_TICKS)]})
+        panel.set(**{f"{name}ticks": places[:: -(-len(places) // _MAX_TICKS)]})
     if "names" in spec:
         row_numbers = range(len(table))
         names = [_fill_template(spec["names"], table, values, row) for row in row_numbers]
-        axis.set_xticks(row_numbers, names)
+        panel.set_xticks(row_numbers, names)
     for name, numbers in spec.get("plain", {}).items():
-        low, high = getattr(axis, f"get_{name}lim")()
+        low, high = getattr(panel, f"get_{name}lim")()
         ticks = [number for number in numbers if low <= number <= high]
-        getattr(axis, f"set_{name}ticks")(ticks, [f"{number:g}" for number in ticks])
-        getattr(axis, f"set_{name}ticks")([], minor=True)
+        getattr(panel, f"set_{name}ticks")(ticks, [f"{number:g}" for number in ticks])
+        getattr(panel, f"set_{name}ticks")([], minor=True)
 
 
 def _select_rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
@@ -287,7 +287,7 @@ def _fill_template(template: Any, table: pd.DataFrame, values: Values | None, ro
 
 @dataclass(frozen=True)
 class _Curve:
-    """One curve of a series on an axis.
+    """One curve of a series on a panel.
 
     The key `kind` of a series names the method that draws it:
 
@@ -310,13 +310,13 @@ class _Curve:
     x, y and `error` are columns, expressions of columns, or numbers.
 
     Attributes:
-        axis: Axes of Matplotlib, on which it is drawn.
+        panel: Axes of Matplotlib, on which it is drawn.
         table: Rows of the curve.
         look: Keys of its declaration, with "at", its number within the series.
         template_values: Values for templates. None if texts are no templates.
     """
 
-    axis: Axes
+    panel: Axes
     table: pd.DataFrame
     look: Values
     template_values: Values | None
@@ -396,7 +396,7 @@ class _Curve:
 
     def draw_line(self) -> None:
         """Draw points, joined by a line."""
-        self.axis.plot(self.x, self.y, **self.style)
+        self.panel.plot(self.x, self.y, **self.style)
 
     def draw_step(self) -> None:
         """Draw each y until the next x."""
@@ -405,41 +405,41 @@ class _Curve:
         if "until" in self.look:
             x = np.append(x, self.look["until"])
             y = np.append(y, y[-1])
-        self.axis.step(x, y, where="post", **self.style)
+        self.panel.step(x, y, where="post", **self.style)
 
     def draw_bars(self) -> None:
         """Draw a vertical bar from 0 to y at each x. The look gives their width."""
         style = self.style_without("marker", "linestyle")
-        self.axis.bar(self.x, self.y, width=self.look["width"], **style)
+        self.panel.bar(self.x, self.y, width=self.look["width"], **style)
 
     def draw_stairs(self) -> None:
         """Draw one level around each x."""
         edges = np.append(self.x - 0.5, self.x[-1] + 0.5)
-        self.axis.stairs(self.y, edges, baseline=None, **self.style)
+        self.panel.stairs(self.y, edges, baseline=None, **self.style)
 
     def draw_errors(self) -> None:
         """Draw points with error bars, or without them if all lengths are 0 or unknown."""
         lengths = np.nan_to_num(self.values(self.look["error"]))
         if lengths.any():
-            self.axis.errorbar(self.x, self.y, yerr=lengths, **self.style)
+            self.panel.errorbar(self.x, self.y, yerr=lengths, **self.style)
         else:
             style = self.style_without("capsize", "elinewidth")
-            self.axis.plot(self.x, self.y, **style)
+            self.panel.plot(self.x, self.y, **style)
 
     def draw_band(self) -> None:
         """Draw a band between two expressions."""
         ends = map(self.values, self.look["y"])
         style = self.style_without("marker", "linestyle")
-        self.axis.fill_between(self.x, *ends, **{"linewidth": 0, **style})
+        self.panel.fill_between(self.x, *ends, **{"linewidth": 0, **style})
 
     def draw_across(self) -> None:
         """Draw lines over the panel at each x or each y."""
         if "x" in self.look:
             places = self.values(self.look["x"])
-            draw_at: Any = self.axis.axvline
+            draw_at: Any = self.panel.axvline
         else:
             places = self.values(self.look["y"])
-            draw_at = self.axis.axhline
+            draw_at = self.panel.axhline
         for place in np.unique(places):
             draw_at(place, **self.style)
 
@@ -450,7 +450,7 @@ class _Curve:
         if not isinstance(names, list):
             columns = [names]
         ends = np.concatenate([self.values(name) for name in columns])
-        self.axis.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
+        self.panel.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
 
     def draw_heat(self) -> None:
         """Draw the masses as numbers in a square grid."""
@@ -459,7 +459,7 @@ class _Curve:
         if "limits" in self.look:
             numbers = self.table[self.look["limits"]].to_numpy()
             limits = (float(numbers.min()), float(numbers.max()))
-        draw_pmf_heat_map(self.axis, self.y, (size, size), limits=limits)
+        draw_pmf_heat_map(self.panel, self.y, (size, size), limits=limits)
 
     def draw_cells(self) -> None:
         """Draw masses over x and y by colour."""
@@ -471,9 +471,9 @@ class _Curve:
         grid = pivot.to_numpy()
         edges = np.append(np.unique(self.x), look["until"])
         shown = np.where(grid > 0, np.maximum(grid, _MIN_COLOURED_MASS), np.nan)
-        image = self.axis.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
-        self.axis.grid(False)
-        self.axis.figure.colorbar(image, ax=self.axis, label="probability of the cell")
+        image = self.panel.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
+        self.panel.grid(False)
+        self.panel.figure.colorbar(image, ax=self.panel, label="probability of the cell")
 
     def draw_text(self) -> None:
         """Draw a text beside each point."""
@@ -484,4 +484,4 @@ class _Curve:
                 continue
             values = {**(self.template_values or {}), "value": place[1]}
             text = _fill_template(self.look["text"], self.table, values, row)
-            self.axis.annotate(text, place, offset, textcoords="offset points", **style)
+            self.panel.annotate(text, place, offset, textcoords="offset points", **style)

@@ -1,4 +1,7 @@
-"""Draw, arrange and save figures in one style: colour-blind safe colours, axes and legends."""
+"""Draw, arrange and save figures in one style: colour-blind safe colours, axes and legends.
+
+A figure has panels, which Matplotlib calls axes. A panel has an x axis and a y axis.
+"""
 
 from __future__ import annotations
 
@@ -164,22 +167,22 @@ def make_panels(
     return figure, list(grid.ravel())
 
 
-def set_wrapped_title(axis: Axes, title: str) -> None:
+def set_wrapped_title(panel: Axes, title: str) -> None:
     """Set a title that is wrapped to the width of its panel.
 
     Args:
-        axis: Axes of Matplotlib, on which it is drawn.
+        panel: Axes of Matplotlib, on which it is drawn.
         title: Text of the title.
     """
-    place = axis.get_subplotspec()
-    figure = axis.get_figure(root=True)
+    place = panel.get_subplotspec()
+    figure = panel.get_figure(root=True)
     columns = 1
     if place is not None:
         columns = place.get_gridspec().ncols
     figure_width = PAGE_INCHES
     if figure is not None:
         figure_width = figure.get_figwidth()
-    axis.set_title(wrap_text(title, figure_width / columns - _LAYOUT.title_margin))
+    panel.set_title(wrap_text(title, figure_width / columns - _LAYOUT.title_margin))
 
 
 def wrap_text(text: str, inches: float) -> str:
@@ -259,8 +262,8 @@ def add_legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) 
         columns: Largest number of columns. Fewer are used if the legend would be too wide.
     """
     handles_by_label: dict[str, Any] = {}
-    for axis in axes:
-        handles, labels = axis.get_legend_handles_labels()
+    for panel in axes:
+        handles, labels = panel.get_legend_handles_labels()
         handles_by_label.update(zip(labels, handles, strict=True))
     labels = list(handles_by_label)
     columns = max(1, min(columns, len(labels)))
@@ -282,12 +285,12 @@ def _estimate_legend_width(labels: Sequence[str], columns: int) -> float:
 
 
 def draw_pmf_heat_map(
-    axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None
+    panel: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None
 ) -> None:
     """Draw a two-dimensional PMF as a grid of numbers on a logarithmic colour scale.
 
     Args:
-        axis: Axes of Matplotlib, on which it is drawn.
+        panel: Axes of Matplotlib, on which it is drawn.
         masses: Probabilities. Shape (rows * columns,) or (rows, columns).
         sizes: Numbers of rows and columns.
         limits: Probabilities at the ends of the colour scale. None for those of this PMF.
@@ -299,14 +302,14 @@ def draw_pmf_heat_map(
     low, high = limits or (float(positive.min()), float(positive.max()))
     scale_low = low / _SCALE_MARGIN
     norm = LogNorm(scale_low, high)
-    image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=norm)
-    axis.grid(False)
+    image = panel.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=norm)
+    panel.grid(False)
     # Cells below this probability are dark and have white numbers.
     dark_limit = scale_low ** (1 - _DARK_SHARE) * high**_DARK_SHARE
     if max(sizes) <= _LAYOUT.max_numbered_size:
         font_size = min(_LAYOUT.max_cell_font_size, _LAYOUT.cell_font_room / max(sizes))
         for (i, j), mass in np.ndenumerate(grid):
-            axis.text(
+            panel.text(
                 j,
                 i,
                 _format_probability(mass),
@@ -315,11 +318,11 @@ def draw_pmf_heat_map(
                 fontsize=font_size,
                 color="white" if mass < dark_limit else "black",
             )
-    axis.set_xlabel("η₂")
-    axis.set_ylabel("η₁")
-    axis.set_xticks(range(sizes[1]))
-    axis.set_yticks(range(sizes[0]))
-    axis.figure.colorbar(image, ax=axis, label="probability")
+    panel.set_xlabel("η₂")
+    panel.set_ylabel("η₁")
+    panel.set_xticks(range(sizes[1]))
+    panel.set_yticks(range(sizes[0]))
+    panel.figure.colorbar(image, ax=panel, label="probability")
 
 
 def _format_probability(mass: float) -> str:
@@ -329,13 +332,13 @@ def _format_probability(mass: float) -> str:
     return f"{mass:.1e}".replace("e-0", "e-")
 
 
-def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
+def draw_percent_map(panel: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
     """Draw percentages as numbers in a grid on a logarithmic colour scale.
 
     An unknown percentage is "?" on grey. A cell without a row stays white.
 
     Args:
-        axis: Axes of Matplotlib, on which it is drawn.
+        panel: Axes of Matplotlib, on which it is drawn.
         table: Rows with the columns that the other arguments name.
         places: Columns with the x and the y coordinate.
         value: Column with the percentage.
@@ -361,19 +364,19 @@ def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], v
         if percent > 100:
             colour = "white"
         text = _format_percent(percent)
-        axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
-    axis.grid(False)
+        panel.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+    panel.grid(False)
     # The number 1 on a scale from 0 to 4 is a light grey.
-    axis.imshow(has_row, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
-    image = axis.imshow(
+    panel.imshow(has_row, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
+    image = panel.imshow(
         values.clip(*_PERCENT_RANGE),
         norm=LogNorm(*_PERCENT_RANGE),
         cmap="YlOrRd",
         aspect="auto",
         origin="lower",
     )
-    axis.set_xticks(range(len(columns)), _format_tick_names(columns))
-    axis.set_yticks(range(len(rows)), _format_tick_names(rows))
+    panel.set_xticks(range(len(columns)), _format_tick_names(columns))
+    panel.set_yticks(range(len(rows)), _format_tick_names(rows))
     return image
 
 
@@ -426,7 +429,7 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
     # Positions rise from the bottom, so the first row comes last.
     drawn_rows = [row for row in rows if row["objective"] <= max_loss][::-1]
     omitted_rows = [row for row in rows if row["objective"] > max_loss]
-    figure, (axis,) = make_panels(height=0.25 * len(drawn_rows) + 1.0)
+    figure, (panel,) = make_panels(height=0.25 * len(drawn_rows) + 1.0)
     colour = COLOURS[0]
     for position, row in enumerate(drawn_rows):
         loss = row["objective"]
@@ -434,18 +437,18 @@ def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> 
         # NaN is not equal to itself.
         if bound is not None and bound == bound and bound > 0:
             line = [bound, loss]
-            axis.plot(line, [position, position], color=colour, marker="|", markevery=[0])
+            panel.plot(line, [position, position], color=colour, marker="|", markevery=[0])
         face = "white"
         if row["certified"]:
             face = colour
-        axis.plot([loss], [position], "o", color=colour, markerfacecolor=face)
-    axis.set_yticks(range(len(drawn_rows)), [str(row["class"]) for row in drawn_rows])
+        panel.plot([loss], [position], "o", color=colour, markerfacecolor=face)
+    panel.set_yticks(range(len(drawn_rows)), [str(row["class"]) for row in drawn_rows])
     if omitted_rows:
         names = ", ".join(f"{row['class']} ({row['objective']:.4g})" for row in omitted_rows)
         note = f"not drawn, above {_MAX_DRAWN_LOSS_RATIO:g} times the smallest loss: {names}"
         label = f"{label}\n{note}"
-    axis.set_xlabel(label)
-    set_wrapped_title(axis, title)
+    panel.set_xlabel(label)
+    set_wrapped_title(panel, title)
     return figure
 
 
@@ -472,21 +475,21 @@ def draw_place_maps(
     # A place is drawn as a square. Its side is the least distance of two different coordinates.
     side = min(np.diff(np.unique(column)).min(initial=width) for column in coordinates.T)
     corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    for axis, shade, title in zip(axes, shades, map_titles, strict=True):
+    for panel, shade, title in zip(axes, shades, map_titles, strict=True):
         polygons = list(coordinates[:, None, :] + corners)
         squares = PolyCollection(polygons, array=shade, cmap="viridis_r")
         squares.set_clim(0, None)
         squares.set_edgecolor("face")
-        axis.add_collection(squares)
-        axis.autoscale_view()
-        axis.grid(False)
-        axis.set_aspect("equal")
-        set_wrapped_title(axis, title)
-        axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
+        panel.add_collection(squares)
+        panel.autoscale_view()
+        panel.grid(False)
+        panel.set_aspect("equal")
+        set_wrapped_title(panel, title)
+        panel.set(xlabel="first coordinate", ylabel="second coordinate" if panel is axes[0] else "")
         bar_label = ""
-        if axis is axes[-1]:
+        if panel is axes[-1]:
             bar_label = "probability"
-        figure.colorbar(squares, ax=axis, shrink=0.8, label=bar_label)
+        figure.colorbar(squares, ax=panel, shrink=0.8, label=bar_label)
     axes[-1].plot(*np.asarray(true_place, dtype=float), marker="x", color="#d62728")
     return figure
 
@@ -513,23 +516,23 @@ def read_figure_width(width: Any) -> float:
 def _rearrange_panels(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
     """Place the panels of one grid in fewer columns. Returns the factor by which rows increase."""
     # Grids are compared by identity.
-    grids = {id(axis.get_gridspec()): axis.get_gridspec() for axis in axes}
+    grids = {id(panel.get_gridspec()): panel.get_gridspec() for panel in axes}
     if len(grids) != 1:
         return 1.0
     (grid,) = grids.values()
     if grid is None or grid.ncols <= columns or len(axes) != grid.nrows * grid.ncols:
         return 1.0
-    shown_axes = [axis for axis in axes if axis.axison]
+    shown_axes = [panel for panel in axes if panel.axison]
     rows = -(-len(shown_axes) // columns)
     places = figure.add_gridspec(rows, columns)
     label = axes[0].get_ylabel()
-    for axis in axes:
-        if axis not in shown_axes:
-            figure.delaxes(axis)
-    for position, axis in enumerate(shown_axes):
-        axis.set_subplotspec(places[position // columns, position % columns])
-        if position % columns == 0 and not axis.get_ylabel():
-            axis.set_ylabel(label)
+    for panel in axes:
+        if panel not in shown_axes:
+            figure.delaxes(panel)
+    for position, panel in enumerate(shown_axes):
+        panel.set_subplotspec(places[position // columns, position % columns])
+        if position % columns == 0 and not panel.get_ylabel():
+            panel.set_ylabel(label)
     return rows / grid.nrows
 
 
@@ -543,20 +546,21 @@ def _fit_to_width(figure: Figure, width: float) -> None:
     from matplotlib.text import Text
 
     figure_width, figure_height = figure.get_size_inches()
-    panels = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
     columns = max(1, int(width / _LAYOUT.min_panel_width))
     row_factor = _rearrange_panels(figure, panels, columns)
     figure.set_size_inches(width, figure_height * max(row_factor, width / figure_width))
     for text in figure.findobj(Text):
         text.set_fontsize(_LAYOUT.font_points)
-    for axis in figure.axes:
-        axis.tick_params(which="both", labelsize=_LAYOUT.font_points)
-        place = axis.get_subplotspec()
+    # The axes of a figure are its panels and its colour bars.
+    for axes in figure.axes:
+        axes.tick_params(which="both", labelsize=_LAYOUT.font_points)
+        place = axes.get_subplotspec()
         column_count = 1
         if place is not None:
             column_count = place.get_gridspec().ncols
-        title = axis.title.get_text()
-        axis.title.set_text(wrap_text(title, width / column_count - _LAYOUT.title_margin))
+        title = axes.title.get_text()
+        axes.title.set_text(wrap_text(title, width / column_count - _LAYOUT.title_margin))
     for text in figure.texts:
         text.set_text(wrap_text(text.get_text(), width - _LAYOUT.heading_margin))
     with warnings.catch_warnings():
@@ -571,9 +575,9 @@ def _fit_to_width(figure: Figure, width: float) -> None:
 def _narrow_legends(figure: Figure) -> None:
     """Give legends fewer columns, and then smaller letters, until they fit into the figure."""
     figure.draw_without_rendering()
-    for axis in figure.axes:
-        legend = axis.get_legend()
-        if legend is not None and legend.get_window_extent().x0 > axis.get_window_extent().x1:
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        if legend is not None and legend.get_window_extent().x0 > axes.get_window_extent().x1:
             # A legend beside its panel is moved below the figure.
             legend.remove()
             labels = [text.get_text() for text in legend.get_texts()]
@@ -599,15 +603,15 @@ def _narrow_legends(figure: Figure) -> None:
 
 def _increase_height(figure: Figure) -> None:
     """Make a figure higher until its panels are high enough, except panels of a fixed shape."""
-    panels = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
-    flexible = [axis for axis in panels if axis.get_aspect() == "auto"]
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    flexible = [panel for panel in panels if panel.get_aspect() == "auto"]
     min_height = _LAYOUT.min_panel_height
     for _ in range(_LAYOUT.max_height_steps):
         figure.draw_without_rendering()
-        heights = [axis.get_window_extent().height / figure.dpi for axis in flexible]
+        heights = [panel.get_window_extent().height / figure.dpi for panel in flexible]
         if not heights or min(heights) >= min_height:
             return
-        rows = max(axis.get_gridspec().nrows for axis in flexible)  # type: ignore[union-attr]
+        rows = max(panel.get_gridspec().nrows for panel in flexible)  # type: ignore[union-attr]
         missing_height = min_height + _LAYOUT.height_margin - min(heights)
         figure.set_figheight(figure.get_figheight() + rows * missing_height)
 

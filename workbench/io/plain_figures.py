@@ -231,22 +231,22 @@ def draw_chart(figure: FigureData, title: str = "") -> Drawn:
     height = 3.0
     if figure["kind"] == "heat":
         height = 3.8
-    drawn, (axis,) = make_panels(width=SCREEN_INCHES, height=height)
-    draw_functions[figure["kind"]](axis, figure)
-    set_wrapped_title(axis, title or figure["title"])
+    drawn, (panel,) = make_panels(width=SCREEN_INCHES, height=height)
+    draw_functions[figure["kind"]](panel, figure)
+    set_wrapped_title(panel, title or figure["title"])
     if figure.get("note"):
-        axis.set_xlabel(f"{axis.get_xlabel()}\n{wrap_text(figure['note'], SCREEN_INCHES)}")
-    _, legend_labels = axis.get_legend_handles_labels()
+        panel.set_xlabel(f"{panel.get_xlabel()}\n{wrap_text(figure['note'], SCREEN_INCHES)}")
+    _, legend_labels = panel.get_legend_handles_labels()
     if len(set(legend_labels)) > 1:
-        add_legend_below(drawn, [axis])
+        add_legend_below(drawn, [panel])
     return drawn
 
 
-def draw_lines(axis: Axes, figure: Values) -> None:
+def draw_lines(panel: Axes, figure: Values) -> None:
     """Draw the series of a figure of lines, and label the axes.
 
     Args:
-        axis: Axes of Matplotlib, on which it is drawn.
+        panel: Axes of Matplotlib, on which it is drawn.
         figure: Plain data of the figure.
     """
     for series in figure["series"]:
@@ -263,7 +263,7 @@ def draw_lines(axis: Axes, figure: Values) -> None:
             if has_steps:
                 step = "post"
             fill_style: Record = {"step": step, "alpha": 0.25, "linewidth": 0}
-            axis.fill_between(x, series.get("low", 0), y, **fill_style, **style)
+            panel.fill_between(x, series.get("low", 0), y, **fill_style, **style)
         if look == "segments":
             # A gap after every second point separates the segments.
             x = np.insert(x, range(2, x.size, 2), np.nan)
@@ -274,10 +274,10 @@ def draw_lines(axis: Axes, figure: Values) -> None:
         if look == "filled":
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
-            axis.plot(x, y, drawstyle="steps-post" if has_steps else "default", **style)
+            panel.plot(x, y, drawstyle="steps-post" if has_steps else "default", **style)
     # The axis ends a little above the data, or at 1 if all numbers are 0.
-    top = 1.06 * axis.dataLim.ymax or 1.0
-    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, top))
+    top = 1.06 * panel.dataLim.ymax or 1.0
+    panel.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, top))
 
 
 def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
@@ -293,10 +293,10 @@ def _choose_ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
     return list(range(first, len(labels), step)), list(labels[first::step])
 
 
-def _draw_bars(axis: Axes, figure: Values) -> None:
+def _draw_bars(panel: Axes, figure: Values) -> None:
     """Draw bars, and outlines of other laws over them."""
     labels = figure["labels"]
-    bars = axis.bar(range(len(labels)), figure["values"], width=0.8, color=COLOURS[0])
+    bars = panel.bar(range(len(labels)), figure["values"], width=0.8, color=COLOURS[0])
     bars[0].set_label("this design")
     edges = np.arange(len(labels) + 1) - 0.5
     for number, law in enumerate(figure.get("others", ()), 1):
@@ -307,18 +307,18 @@ def _draw_bars(axis: Axes, figure: Values) -> None:
             "linestyle": DASHES[number % len(DASHES)],
             "linewidth": 1.4,
         }
-        axis.stairs(heights, edges, baseline=None, label=law["name"], **style)
-    axis.set_xticks(*_choose_ticks(labels))
-    axis.set(xlabel=figure["x"], ylabel=figure["y"])
+        panel.stairs(heights, edges, baseline=None, label=law["name"], **style)
+    panel.set_xticks(*_choose_ticks(labels))
+    panel.set(xlabel=figure["x"], ylabel=figure["y"])
 
 
-def _draw_heat_map(axis: Axes, figure: Values) -> None:
+def _draw_heat_map(panel: Axes, figure: Values) -> None:
     """Draw a matrix of probabilities on a square-root scale, with large ones dark."""
     from matplotlib.colors import PowerNorm
 
     cells = np.asarray(figure["values"], dtype=float)
     largest = float(cells.max())
-    image = axis.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, largest), aspect="auto")
+    image = panel.imshow(cells, cmap="Blues", norm=PowerNorm(0.5, 0, largest), aspect="auto")
     if max(cells.shape) <= _MAX_NUMBERED_SIZE:
         for (i, j), mass in np.ndenumerate(cells):
             colour = "black"
@@ -326,9 +326,9 @@ def _draw_heat_map(axis: Axes, figure: Values) -> None:
                 colour = "white"
             # The text has at most six characters.
             text = f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"
-            axis.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
-    axis.set_yticks(*_choose_ticks(figure["rows"]))
-    axis.set_xticks(*_choose_ticks(figure["columns"]))
-    axis.grid(False)
-    axis.set(xlabel=figure["x"], ylabel=figure["y"])
-    axis.figure.colorbar(image, ax=axis, label="probability, square-root scale")
+            panel.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+    panel.set_yticks(*_choose_ticks(figure["rows"]))
+    panel.set_xticks(*_choose_ticks(figure["columns"]))
+    panel.grid(False)
+    panel.set(xlabel=figure["x"], ylabel=figure["y"])
+    panel.figure.colorbar(image, ax=panel, label="probability, square-root scale")
