@@ -53,7 +53,8 @@ class Distribution:
     def __init__(self, weights: Iterable[Any], name: str = "weights") -> None:
         entries = read_list(weights, name, "a list of exact numbers >= 0")
         values = [_read_weight(value, name) for value in entries]
-        self._set_integers(to_common_denominator(values)[0], name)
+        integers, _ = to_common_denominator(values)
+        self._set_integers(integers, name)
 
     @classmethod
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Distribution:

@@ -97,6 +97,7 @@ def raise_law_to_ratio(
 
     def floors_of(i: int, weight: int) -> Iterator[tuple[int, int]]:
         """Yield (j, floor) of every j within the reach of i: weight j must be >= weight · ratio."""
+        # -(-a // b) is a / b, rounded up.
         floor = -(-weight * ratio.numerator // ratio.denominator)
         return ((j, floor) for j in range(max(0, i - reach), min(len(padded), i + reach + 1)))
 
@@ -223,6 +224,7 @@ class IntegerLaw:
         inner: Sequence[int] = ()
         if start <= end:
             inner = self.weights[start - self.first : end + 1 - self.first]
+        # The whole range may lie on one side of the weights.
         zeros_left = min(max(0, self.first - low), high + 1 - low)
         zeros_right = high + 1 - low - zeros_left - len(inner)
         return [*[0] * zeros_left, *inner, *[0] * zeros_right]
@@ -325,7 +327,7 @@ class IntegerLaw:
         if self.ratio:
             if not tail_terms:
                 must("loss", "known beyond the weights of a law with tails", "a list")
-            last_block = self.weights[: -self.period - 1 : -1]
+            last_block = self.weights[: -self.period - 1 : -1]  # From the last weight inwards.
             first_block = self.weights[: self.period]
             right_block = [(weight, self.last - k) for k, weight in enumerate(last_block)]
             left_block = [(weight, -self.first - k) for k, weight in enumerate(first_block)]
@@ -437,6 +439,7 @@ class IntegerLaw:
         visible_periods = math.ceil(math.log(share) / math.log(ratio))
         count = min(max_count, self.period * visible_periods)
         distance = np.arange(count)
+        # A tail repeats the period beside it outwards, on the left in reverse order.
         fall = ratio ** (1 + distance // self.period)
         right = masses[-self.period :][distance % self.period] * fall
         left = masses[: self.period][::-1][distance % self.period] * fall

@@ -288,7 +288,7 @@ def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[in
     high = low + 2 * count + 1
     for _ in range(halvings):
         low = low * low >> places
-        high = -(-high * high >> places)
+        high = -(-high * high >> places)  # The two signs make the shift round up.
     if numerator < 0:
         low, high = (1 << 2 * places) // high, -(-(1 << 2 * places) // low)
     low >>= places - bits
@@ -444,12 +444,14 @@ class ExpNumber:
     @property
     def lower(self) -> float:
         """Return a float <= the number."""
-        return round_down(self.tight_enclosure()[0])
+        low, _ = self.tight_enclosure()
+        return round_down(low)
 
     @property
     def upper(self) -> float:
         """Return a float >= the number, as it is reported."""
-        return round_up(self.tight_enclosure()[1])
+        _, high = self.tight_enclosure()
+        return round_up(high)
 
     def compare(self, other: object) -> int:
         """Return the sign of self - other, decided exactly.

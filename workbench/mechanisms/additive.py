@@ -80,7 +80,7 @@ def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
     """Return the built-in loss of every element of a group.
 
     Args:
-        name: The name of the loss, such as squared (see the table of the module).
+        name: The name of the loss, such as squared (see the module header).
         sizes: The sizes s_1, ..., s_k of the group's factors.
 
     Returns:
@@ -123,6 +123,7 @@ class AdditiveNoise(ShownMechanism):
         masses = weights if isinstance(weights, Distribution) else Distribution(weights)
         if len(masses) != _question(question).order:
             must("weights", f"a list of {question.order} masses", f"{len(masses)}")
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(question=question, masses=masses)
 
     @classmethod

@@ -91,6 +91,7 @@ class AffineSampler:
         Returns:
             Positions 0..m-1, shape (n,).
         """
+        # The end laws of a piece have the positions 2 piece and 2 piece + 1 in `law_numbers`.
         first_bytes = self.source.draw_uint8(x.size)
         piece = np.searchsorted(self.cuts, x, side="right")
         # Floats keep the order of the inputs and the knots, unless an input is the float of a knot.

@@ -87,7 +87,8 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
-        # Lists are accepted, but a frozen channel must be hashable, so it stores tuples.
+        # Lists are accepted, but a frozen channel must be hashable, so it stores tuples. Attributes
+        # of a frozen class are set in `__dict__`.
         for name in ("rows", "neighbours", "axis_labels"):
             if isinstance(getattr(self, name), list):
                 self.__dict__[name] = tuple(getattr(self, name))
@@ -615,10 +616,10 @@ def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
         subtracted_mass = min(mass, excess)
         p[k] = mass - subtracted_mass
         excess -= subtracted_mass
-    q = [
-        mass * exp_bounds(-step * (dense._lower_loss + k), _MASS_BITS)[0] >> _MASS_BITS
-        for k, mass in enumerate(p)
-    ]
+    q = []
+    for k, mass in enumerate(p):
+        exp_lower_bound, _ = exp_bounds(-step * (dense._lower_loss + k), _MASS_BITS)
+        q.append(mass * exp_lower_bound >> _MASS_BITS)
     if excess:
         must("losses", "of two laws", "an infinite loss of a probability above 1")
     total = sum(q)

@@ -91,7 +91,7 @@ def _count_runs(masses: Iterable[int]) -> _Runs:
 
 
 class CutNoise:
-    """The functions g and G of the module's docstring for one noise, up to a largest u.
+    """The functions g and G of the module header for one noise, up to a largest u.
 
     Args:
         noise: The `AdditiveRealNoise` whose loss is computed.
@@ -118,8 +118,8 @@ class CutNoise:
         start = ZERO
         cell_count = 0
         # The first cell is half a cell, of double density.
-        first_mass, first_count = runs[0]
-        runs[:1] = [(2 * first_mass, 1), (first_mass, first_count - 1)]
+        (first_mass, first_count), *other_runs = runs
+        runs = [(2 * first_mass, 1), (first_mass, first_count - 1), *other_runs]
         # Neighbouring cells of the same density are merged.
         for mass, count in runs:
             check_time_limit()

@@ -237,7 +237,7 @@ class LineNoise(ShownMechanism):
         law = self.cells
         powers = 0
         if law.ratio:
-            powers = -(-span // law.period) + extra_powers
+            powers = -(-span // law.period) + extra_powers  # The quotient is rounded up.
         return int(law.weight_law.total.bit_length() + powers * count_bits(law.ratio))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:

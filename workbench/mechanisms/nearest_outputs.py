@@ -90,7 +90,7 @@ _OUTCOMES = (  # The merged outcomes of `comparisons`, seen from x.
 
 @dataclass(frozen=True, repr=False)
 class NearestOutputs(RangePublisher, ShownMechanism):
-    """A mechanism for real answers whose L nearest outputs are likelier (module's docstring).
+    """A mechanism for real answers whose L nearest outputs are likelier (module header).
 
     Attributes:
         ends: The range (low, high) of the answers.
@@ -147,6 +147,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             mean = (total_sum + (self.odds - 1) * own_sum) / total
             if low <= high:
                 max_bias = max(max_bias, abs(mean - low), abs(mean - high))
+            # Behind a cut, the first own output is replaced by the next output.
             if i < m - own_count:
                 own_sum += self.bins[i + own_count] - self.bins[i]
         half_step = (range_high - range_low) / self.steps / 2

@@ -448,6 +448,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         only such a channel can be private: on an interval, a path from x to x' in n steps would
         have the budget ε|x - x'|²/n, which tends to 0.
         """
+        # The first knot begins the first piece. Every other knot ends a piece.
         return Channel((self.ends[0], *self.ends[1::2]))
 
     # Files.

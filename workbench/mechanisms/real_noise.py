@@ -117,6 +117,7 @@ class AdditiveRealNoise(LineNoise):
             must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
         steps = read_integer(self.steps, "steps", 1, MAX_STEPS)
         atom = read_positive(self.atom, "atom", or_zero=True)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
             must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
@@ -403,7 +404,7 @@ class AdditiveRealNoise(LineNoise):
         notes = []
         if share + atom < 1 - MAX_TOTAL_ERROR:
             notes.append(describe_drawn_part(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
-        cells_per_step = -(-values.size // _MAX_DRAWN_CELLS)
+        cells_per_step = math.ceil(values.size / _MAX_DRAWN_CELLS)
         if cells_per_step > 1:
             starts = range(0, values.size, cells_per_step)
             values = np.array([values[k : k + cells_per_step].mean() for k in starts])

@@ -114,7 +114,8 @@ class PrivacyLoss:
             return 0.0
         if self.is_unbounded:
             return math.inf
-        return round_up(ball_ends(self.log_moment(order, _REPORT_BITS))[1] / (order - 1))
+        _, upper_bound = ball_ends(self.log_moment(order, _REPORT_BITS))
+        return round_up(upper_bound / (order - 1))
 
 
 class Renyi(SmallestParameterNotion):

@@ -136,10 +136,10 @@ class ConcentratedLoss(PrivacyLoss):
 
     def _is_proven_on(self, a: Fraction, b: Fraction, rho: Fraction) -> bool:
         """Return whether the chord of g on [a, b] lies below ρ α (α-1)."""
-        end = self.moment(b)[1]
+        _, end = self.moment(b)
         if a == 1:
             return end <= rho * (b - 1)
-        start = self.moment(a)[1]
+        _, start = self.moment(a)
         slope = (end - start) / (b - a)
         # At this order the chord is furthest above ρ α (α-1).
         order = min(max((slope / rho + 1) / 2, a), b)
@@ -147,7 +147,8 @@ class ConcentratedLoss(PrivacyLoss):
 
     def _is_refuted_by(self, order: Fraction, rho: Fraction) -> bool:
         """Return whether an order shows that ρ is not enough."""
-        return self.moment(order)[0] > rho * order * (order - 1)
+        low, _ = self.moment(order)
+        return low > rho * order * (order - 1)
 
     @cached_property
     def smallest_rho(self) -> Interval:
@@ -158,7 +159,10 @@ class ConcentratedLoss(PrivacyLoss):
         """
         # The tried orders range from α = 1 + 2^-8 to 1 + 2^12.
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
-        lower_bounds = [self.moment(order)[0] / (order * (order - 1)) for order in orders]
+        lower_bounds = []
+        for order in orders:
+            moment_low, _ = self.moment(order)
+            lower_bounds.append(moment_low / (order * (order - 1)))
         low = max(ZERO, self.kl_divergence[0], *lower_bounds)
         high = self.pure_epsilon**2 / 2  # ε-DP is ε²/2-zCDP.
         # `low` is usually close to the smallest ρ. Steps from there, each four times as long as the

@@ -147,6 +147,7 @@ class Certificate(Shown):
             values = {"epsilon": epsilon, "delta": delta, **parameters}
             claim = Claim.for_mechanism(notion, mechanism, values)
         _check_notion(mechanism, claim)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(
             mechanism=mechanism,
             claim=claim,
@@ -290,7 +291,8 @@ class Certificate(Shown):
         sentences = [f"{self.mechanism.describe()}.", deciding_audit.describe_verdict(self.claim)]
         sentences += getattr(self.mechanism, "proof_notes", ())
         # A result without a label covers all real inputs at once, so there is no audit by pairs.
-        has_pairs = bool(deciding_audit.measure_comparisons(self.claim)[0].label)
+        first_result, *_ = deciding_audit.measure_comparisons(self.claim)
+        has_pairs = bool(first_result.label)
         if "epsilon" in self.claim.values and has_pairs:
             deltas = f"exact DP delta {deciding_audit.dp_delta.upper!r}"
             numbers = f"{deltas}, pure epsilon {deciding_audit.pure_epsilon!r}"
@@ -474,8 +476,8 @@ def check_certificate_work(
         mechanism,
         claim.notion,
         claim.values,
-        numbers,
-        label_count,
+        numbers=numbers,
+        labels=label_count,
         is_composed=composed is not None,
     )
     check_work_units(units)

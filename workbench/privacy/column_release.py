@@ -357,7 +357,13 @@ class ColumnRows:
         elif not inputs.is_exact:
             accepted_values = np.array([float(value) for value in values])
         clipped_count = int(is_outside.sum())
-        return cls(column.numbers(), accepted_values, clipped_count, domain, tuple(notes))
+        return cls(
+            file_values=column.numbers(),
+            values=accepted_values,
+            clipped_count=clipped_count,
+            domain=domain,
+            notes=tuple(notes),
+        )
 
 
 def _input_ends(inputs: ColumnInputs) -> Interval:

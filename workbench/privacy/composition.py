@@ -360,7 +360,8 @@ class ComposedClaim:
             delta: δ of all runs together.
         """
         pair = compute_dominating_pair(mechanism)
-        if not pair.violation_masses(epsilon / runs)[0]:
+        violating_mass, _ = pair.violation_masses(epsilon / runs)
+        if not violating_mass:
             # `check` needs no grid then, but a claim must have a step > 0.
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
         steps = _list_proof_steps(pair, runs, epsilon, delta)
@@ -378,7 +379,8 @@ class ComposedClaim:
             NotProven: The claim is not decided on its grid, or deciding it takes too long.
         """
         pair = compute_dominating_pair(mechanism)
-        if not pair.violation_masses(self.epsilon / self.runs)[0]:
+        violating_mass, _ = pair.violation_masses(self.epsilon / self.runs)
+        if not violating_mass:
             return  # No ratio of one run exceeds e^(ε/runs).
         if not self.delta:
             raise NotCertified(
@@ -716,8 +718,8 @@ def _find_worst_neighbours(
     Args:
         subjects: The mechanisms.
         runs: Dominating pair and number of runs of each mechanism.
-        epsilon: ε at which δ is maximised. None: ε is maximised.
-        delta: δ at which ε is maximised. None: δ is maximised.
+        epsilon: ε at which δ is maximised. Exactly one of `epsilon` and `delta` must be given.
+        delta: δ at which ε is maximised.
     """
     orders = _SCALED_ORDERS / (
         max(max(_max_finite_privacy_losses(pair)) for pair, _ in runs) or 1.0

@@ -135,9 +135,21 @@ def _error_of_line_noise(noise: Any, loss: str, data: Any) -> ExpectedError:
         mean_error = noise.clamped_loss(loss)
         worst_error = noise.clamped_loss(loss, weights=None)
         range_text = f"uniform on {format_range(clamp)}"
-        return ExpectedError(loss, range_text, mean_error, worst_error, worst_input=None)
+        return ExpectedError(
+            loss,
+            data=range_text,
+            mean_error=mean_error,
+            worst_error=worst_error,
+            worst_input=None,
+        )
     error: Fraction = noise.loss(loss)
-    return ExpectedError(loss, "the same for every input", error, error, worst_input=None)
+    return ExpectedError(
+        loss,
+        data="the same for every input",
+        mean_error=error,
+        worst_error=error,
+        worst_input=None,
+    )
 
 
 def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
@@ -298,18 +310,34 @@ def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError
         if data is None or data == "uniform":
             range_text = _describe_uniform(*mechanism.ends)
             return ExpectedError(
-                loss, range_text, uniform_error, worst_error, worst_input=nearest_float(place)
+                loss,
+                data=range_text,
+                mean_error=uniform_error,
+                worst_error=worst_error,
+                worst_input=nearest_float(place),
             )
     worst_input = None
     if place is not None:
         worst_input = nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
         description, mean_error = _integrate_error(mechanism, loss, data, pieces)
-        return ExpectedError(loss, description, mean_error, worst_error, worst_input)
+        return ExpectedError(
+            loss,
+            data=description,
+            mean_error=mean_error,
+            worst_error=worst_error,
+            worst_input=worst_input,
+        )
     weights, description = read_input_weights(data)
     losses = [_error_at_input(mechanism, loss, pieces, x) for x in weights]
     exact_mean = Distribution(weights.values()).mean(losses)
-    return ExpectedError(loss, description, exact_mean, worst_error, worst_input)
+    return ExpectedError(
+        loss,
+        data=description,
+        mean_error=exact_mean,
+        worst_error=worst_error,
+        worst_input=worst_input,
+    )
 
 
 def _integrate_error(
@@ -353,7 +381,9 @@ def _error_at_input(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> 
     if not pieces:
         inputs = read_rationals([x], "data")
         outputs = _list_exact_outputs(mechanism)
-        return compute_expected_losses(loss, inputs, laws=[mechanism.law(x)], outputs=outputs)[0]
+        laws = [mechanism.law(x)]
+        (expected_loss,) = compute_expected_losses(loss, inputs, laws, outputs)
+        return expected_loss
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
     exact_input = read_real_input(x, ends[0], high=ends[-1], knots=ends, name="data")
     position = min(bisect_right(ends, exact_input), len(pieces)) - 1

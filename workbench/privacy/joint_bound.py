@@ -287,11 +287,13 @@ class JointBounds(Privacy):
             )
         delta = claim.values["delta"]
         # The lower bound takes time, so it is computed only for claims that are not proven.
-        if self._bound_delta(is_aligned=True)[0] <= delta:
+        aligned_bound, _ = self._bound_delta(is_aligned=True)
+        if aligned_bound <= delta:
             return True
         if self._lower_bound > delta:
             return False
-        if self._bound_delta(is_aligned=False)[0] <= delta:
+        unaligned_bound, _ = self._bound_delta(is_aligned=False)
+        if unaligned_bound <= delta:
             return True
         lower, upper = self.delta_bounds
         raise NotProven(

@@ -67,7 +67,7 @@ class FloatLaw:
         """Return ln f at integers, not normalised."""
         last = self.first + len(self.log_weights) - 1
         distance = np.maximum(np.maximum(values - last, self.first - values), 0)
-        period_count = -(-distance // self.period)
+        period_count = -(-distance // self.period)  # The quotient is rounded up.
         base = np.where(values > last, values - period_count * self.period, values)
         base = np.where(values < self.first, values + period_count * self.period, base)
         logs: Vector = self.log_weights[base - self.first]
@@ -96,16 +96,16 @@ class FloatLaw:
         low = self.first - abs(shift)
         high = last + abs(shift)
         values = np.arange(low, high + 1)
-        extra = np.zeros(len(values))
+        log_counts = np.zeros(len(values))
         if math.isfinite(self.log_ratio):
             right = np.arange(high + 1, high + 1 + self.period)
             left = np.arange(low - self.period, low)
             values = np.concatenate([values, right, left])
             # The masses of merged outcomes add up to 1 + ratio + ratio² + ... = 1 / (1 - ratio).
             repeats = np.full(2 * self.period, -math.log(-math.expm1(self.log_ratio)))
-            extra = np.concatenate([extra, repeats])
-        p = self._log_weights_at(values) + extra - self.log_total
-        q = self._log_weights_at(values + shift) + extra - self.log_total
+            log_counts = np.concatenate([log_counts, repeats])
+        p = self._log_weights_at(values) + log_counts - self.log_total
+        q = self._log_weights_at(values + shift) + log_counts - self.log_total
         return p, q
 
 

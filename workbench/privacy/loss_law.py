@@ -194,8 +194,10 @@ class PrivacyLossLaw:
         if not self.cut_runs:
             return ZERO, ZERO
         with ctx.workprec(64):
+            # For T cut runs, s - T h²/8 is h √(-T ln(η) / 2).
             tail = (-make_ball(lost_mass).log() * self.cut_runs / 2).sqrt()
-        return self.step * ball_ends(tail)[1] + self.cut_runs * self.step**2 / 8, lost_mass
+        _, high = ball_ends(tail)
+        return self.step * high + self.cut_runs * self.step**2 / 8, lost_mass
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return an upper or lower bound on δ, depending on the side of the law, in [0, 1].

@@ -402,6 +402,7 @@ class ReleaseLedger:
             # In floats, for display only. `_rho_fits` decides exactly whether a release fits.
             spent = float(_sum_rho(releases) or 0)
             return f"rho = {max(0.0, limit * (1 - _DISPLAY_ROUNDING) - spent):.6g}"
+        # If the costs are of different kinds, their sum counts as unbounded, and no ε is left.
         total = add_budgets([release.charge for release in releases]) or PrivacyBudget(epsilon=None)
         epsilon = ZERO
         if total.epsilon is not None:

@@ -123,13 +123,11 @@ def _mix_with_centre(
 
     def mix(share: Fraction) -> Rebuilt | None:
         """Return the mixture with a share of the centre, or None if it is not private."""
-        top = share.numerator
-        bottom = share.denominator
         mixtures = []
         for row, centre_row in row_pairs:
             # (1-θ) k/K + θ l/L is (1-θ) L k + θ K l up to a factor, in integers.
-            row_factor = (bottom - top) * centre_row.total
-            centre_factor = top * row.total
+            row_factor = (share.denominator - share.numerator) * centre_row.total
+            centre_factor = share.numerator * row.total
             weights = []
             for weight, centre_weight in zip(row.integers, centre_row.integers, strict=True):
                 weights.append(row_factor * weight + centre_factor * centre_weight)

@@ -343,7 +343,13 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     vertices = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]
     trade_off = (*reversed(vertices), (ONE, ZERO))
     bayes_factor, _ = pair.max_ratio
-    return Risk(subject, trade_off, bayes_factor, exact_prior, tuple(laws))
+    return Risk(
+        subject,
+        trade_off=trade_off,
+        bayes_factor=bayes_factor,
+        prior=exact_prior,
+        _laws=tuple(laws),
+    )
 
 
 def _compute_claimed_curve(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:

@@ -121,6 +121,7 @@ class FiniteQuery(OneLine):
             if projection is not None:
                 output_values = _project(output_values, projection, "outputs")
         # The neighbours of places are found with `is_planar`, which needs inputs and outputs.
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(
             inputs=values,
             outputs=output_values,

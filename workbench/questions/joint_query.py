@@ -86,6 +86,7 @@ class JointQuery(OneLine):
             must("release", f"one of {', '.join(RELEASES)}", self.release)
         if self.neighbours not in NEIGHBOURS:
             must("neighbours", f"one of {', '.join(NEIGHBOURS)}", self.neighbours)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__["rows"] = read_integer(self.rows, "rows", 1, MAX_ROWS)
         if self.release == PAIR_OF_SUMS:
             self.__dict__["span"] = read_integer(self.span, "span", 1, MAX_SPAN)

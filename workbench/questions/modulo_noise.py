@@ -97,6 +97,7 @@ class ModuloNoise(OneLine):
             raise InvalidRequest(f"Give either max_shift or shifts. Got {got}.")
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed, origin=origin)
         if max_shift is not None:
             shifts = self._list_near_shifts(max_shift)

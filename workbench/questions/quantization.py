@@ -82,6 +82,7 @@ class Quantization(OneLine):
             outputs = read_bins(bins, half_width, middle=middle)
             count = len(outputs)
         law = parse_density(density, float(half_width), float(middle))
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(bins=outputs, levels=count, c=half_width, density=law, middle=middle)
 
     @property

@@ -98,6 +98,7 @@ class RangeQuery(FiniteQuery):
             cell_count = read_integer(cells, "cells", 2, MAX_CELLS)
         if cell_count % part_count:
             must("cells", f"a multiple of {part_count}, the parts of the prior", cell_count)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(
             low=low,
             high=high,

@@ -57,6 +57,7 @@ class IntegerNoise(UnboundedNoise):
     clamp: Pair | None = None
 
     def __post_init__(self) -> None:
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__["sensitivity"] = read_integer(
             self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY
         )
@@ -112,11 +113,12 @@ class RealNoise(UnboundedNoise):
         if not Fraction(1, 10**100) < sensitivity < 10**100:
             must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
         if self.grid is None:
-            exponent = math.frexp(float(sensitivity))[1]
+            _, exponent = math.frexp(float(sensitivity))
             grid = Fraction(2) ** (exponent - _DEFAULT_GRID_BITS)
         else:
             grid = read_positive(self.grid, "grid")
         clamp = None if self.clamp is None else read_range(self.clamp, "clamp")
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(sensitivity=sensitivity, grid=grid, clamp=clamp)
 
     def to_dict(self) -> Record:

@@ -64,7 +64,7 @@ _MASS_BITS = 160
 def clamped_channel(n: int, law: IntegerLaw) -> Channel:
     """Build the channel that adds integer noise and clamps the sum to 0..n, by (57) and (58).
 
-    The output is min(max(0, q + η), n). (58) is corrected as the module's docstring says:
+    The output is min(max(0, q + η), n). (58) is corrected as the module header says:
     Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
 
     Args:
@@ -143,7 +143,8 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
     right_weights = [1 << _MASS_BITS]  # The weights of η = 0, 1, ..., R.
     while right_weights[-1]:
         exponent = -Fraction(len(right_weights) ** 2) / (2 * variance)
-        right_weights.append(exp_bounds(exponent, _MASS_BITS)[0])
+        weight, _ = exp_bounds(exponent, _MASS_BITS)
+        right_weights.append(weight)
     right_weights.pop()
     radius = len(right_weights) - 1
     # The left weights are the right ones in reverse order, without η = 0.

@@ -185,7 +185,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         return compare_pairs(
             (self.law(-self.c), self.law(self.c)),
             pairs=((0, 1), (1, 0)),
-            name=lambda end: f"x={'-+'[end]}c",
+            name=lambda end: f"x={'-+'[end]}c",  # Law 0 is that of -c, and law 1 that of c.
         )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:

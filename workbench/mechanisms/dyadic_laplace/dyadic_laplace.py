@@ -108,6 +108,7 @@ class DyadicLaplace(Shown):
     reach: float = DEFAULT_REACH
 
     def __post_init__(self) -> None:
+        # The class is frozen, so its attributes are set in `__dict__`.
         for name in ("epsilon", "ell", "reach"):
             self.__dict__[name] = read_positive_float(getattr(self, name), name)
         if self.max_level < 0:

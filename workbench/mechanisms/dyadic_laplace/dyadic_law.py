@@ -213,7 +213,8 @@ def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     deltas = np.ldexp(
         step[:, None], -np.arange(_LEVELS_BELOW_ONE + max(0, math.ceil(math.log2(step.max()))))
     )
-    return ell, deltas, _law(deltas, ell[:, None], excess[:, None])[1]
+    _, pmf = _law(deltas, ell[:, None], excess[:, None])
+    return ell, deltas, pmf
 
 
 @lru_cache(maxsize=512)

@@ -159,7 +159,8 @@ class DyadicIntegers:
         for t in range(mechanism.max_level + 1):
             step = Fraction(mechanism.delta0) / 2**t
             s = 1 + step * ell
-            least_ratio = max(exp_interval(-2 * step, _RATIO_BITS)[1], 1 / s**2)
+            _, exp_upper_bound = exp_interval(-2 * step, _RATIO_BITS)
+            least_ratio = max(exp_upper_bound, 1 / s**2)
             period_ratio = Fraction(math.ceil(least_ratio * unit), unit)
             levels.append(DyadicLevel(step, first_ratio=s, period_ratio=period_ratio))
         epsilon = Fraction(mechanism.epsilon)
@@ -240,14 +241,15 @@ def encode_exactly(
     values = read_real_array(x, limit, "reach / epsilon, a public bound").reshape(-1)
     own_source = Source() if source is None else source
     law = DyadicIntegers.from_mechanism(mechanism)
-    words = shared.take(values.size)
-    levels = mechanism.choose_levels(words[:, 0])
+    # The first word of a scalar is for T, the second for U.
+    shared_words = shared.take(values.size)
+    levels = mechanism.choose_levels(shared_words[:, 0])
     m = np.zeros(values.size, dtype=np.int64)
     for t in np.unique(levels).tolist():
         places = np.flatnonzero(levels == t)
         m[places] = law.levels[t].draw(places.size, own_source)
     for i, (value, u) in enumerate(
-        zip(values.tolist(), symmetric_uniform(words[:, 1]).tolist(), strict=True)
+        zip(values.tolist(), symmetric_uniform(shared_words[:, 1]).tolist(), strict=True)
     ):
         quotient = law.epsilon * Fraction(value) / law.levels[levels[i]].step - Fraction(u)
         m[i] += _round_at_random(quotient, own_source)
@@ -319,7 +321,7 @@ def _enclose_power(ratio: Fraction, digit: int, bits: int) -> Pair:
     high = low + 1
     for _ in range(digit):
         low = low * low >> places
-        high = -(-high * high >> places)
+        high = -(-high * high >> places)  # The two signs make the shift round up.
     return low >> (places - bits), -(-high >> (places - bits))
 
 

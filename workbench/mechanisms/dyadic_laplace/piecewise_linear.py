@@ -77,7 +77,7 @@ def read_real_array(x: npt.ArrayLike, max_size: float, bound_text: str) -> Vecto
     Args:
         x: The real numbers to encode, any shape.
         max_size: The largest size, which is public.
-        bound_text: What the error message calls it.
+        bound_text: Name of the largest size in errors.
 
     Returns:
         The doubles.
@@ -120,7 +120,7 @@ def read_positive_float(value: Any, name: str) -> float:
 
     Args:
         value: The value of a request, as for `read_number`.
-        name: What the error message calls it.
+        name: Name of the value in errors.
 
     Raises:
         InvalidRequest: If the value is no number, or outside [2^-500, 2^500].
@@ -145,7 +145,7 @@ def encode_in_chunks(
     Args:
         x: The real numbers to encode, any shape.
         max_size: The largest accepted |x|.
-        bound_text: What the error message calls it.
+        bound_text: Name of the largest size in errors.
         shared_stream: Advances by x.size scalars.
         local_stream: A fresh local stream if None.
         encode_chunk: Numbers, their shared words (n, 2) and local words (n, 3) -> M.
@@ -261,6 +261,7 @@ class QuantizedPiecewiseLinear:
         if not 0 < total < math.inf:
             must("core", "weights with a positive, finite sum", total)
         cdf = np.cumsum(blocks / total)
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(step=step, core=tuple((weights / total).tolist()), _cdf=cdf / cdf[-1])
 
     def weight(self, k: npt.ArrayLike) -> Vector:

@@ -84,7 +84,12 @@ def describe_laplace(epsilon: float) -> PlainMechanism:
     Args:
         epsilon: The ε of the noise, > 0.
     """
-    return PlainMechanism(math.inf, 2 / epsilon**2, epsilon, epsilon)
+    return PlainMechanism(
+        mean_bits=math.inf,
+        mse=2 / epsilon**2,
+        database_epsilon=epsilon,
+        decoder_epsilon=epsilon,
+    )
 
 
 def describe_quantized_laplace(epsilon: float, bits: float, code: Code) -> PlainMechanism:
@@ -105,8 +110,13 @@ def describe_quantized_laplace(epsilon: float, bits: float, code: Code) -> Plain
         else:
             high = middle
     step = math.exp(high)
-    mean_bits = compute_quantized_bits(epsilon, step, code)
-    return PlainMechanism(mean_bits, compute_quantized_mse(epsilon, step), epsilon, epsilon, step)
+    return PlainMechanism(
+        mean_bits=compute_quantized_bits(epsilon, step, code),
+        mse=compute_quantized_mse(epsilon, step),
+        database_epsilon=epsilon,
+        decoder_epsilon=epsilon,
+        step=step,
+    )
 
 
 def describe_dithering(epsilon: float, code: Code) -> PlainMechanism:
@@ -118,8 +128,12 @@ def describe_dithering(epsilon: float, code: Code) -> PlainMechanism:
     """
     thresholds = np.exp2(np.arange(_CLASS_COUNT - 1, dtype=float))
     tails = _integrate_widths(thresholds, epsilon) - _integrate_widths(thresholds - 1, epsilon)
-    mean_bits = _mean_length(tails, code)
-    return PlainMechanism(mean_bits, 2 / epsilon**2, epsilon, math.inf)
+    return PlainMechanism(
+        mean_bits=_mean_length(tails, code),
+        mse=2 / epsilon**2,
+        database_epsilon=epsilon,
+        decoder_epsilon=math.inf,
+    )
 
 
 def compute_quantized_bits(epsilon: float, step: float, code: Code) -> float:

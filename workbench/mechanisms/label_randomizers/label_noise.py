@@ -101,6 +101,7 @@ class LabelNoise:
                 must("gamma", "a number in (0, 1)", gamma)
         elif gamma is not None:
             raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
+        # The class is frozen, so its attributes are set in `__dict__`.
         self.__dict__.update(
             kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma
         )

@@ -326,7 +326,13 @@ class LabelRandomizer:
                     f"e^{float(response_epsilon):g}, its budget."
                 )
         published_labels = mechanism.sample(column, source)
-        return Release(published_labels, mechanism, label_set, prior_epsilon, response_epsilon)
+        return Release(
+            published_labels,
+            mechanism=mechanism,
+            label_set=label_set,
+            epsilon_prior=prior_epsilon,
+            epsilon_response=response_epsilon,
+        )
 
     def run_in_buckets(
         self, values: ArrayLike, buckets: Sequence[Any], source: Source | None = None

@@ -146,11 +146,11 @@ class RandomizedResponse(ShownMechanism):
             )
         return cls(
             Labels.restore(values, prior),
-            outputs,
-            np.array(own_outputs, dtype=np.int64),
-            odds,
-            epsilon,
-            name,
+            outputs=outputs,
+            own=np.array(own_outputs, dtype=np.int64),
+            odds=odds,
+            epsilon=epsilon,
+            name=name,
         )
 
     @property
@@ -235,6 +235,7 @@ class RandomizedResponse(ShownMechanism):
 
         The mechanism must be one of `rr_on_bins`.
         """
+        # The own outputs rise with the label, so that the labels of a bin are consecutive.
         firsts = np.searchsorted(self.own, np.arange(self.outputs.size))
         lasts = np.append(firsts[1:], self.labels.k) - 1
         y = self.labels.values
@@ -379,7 +380,8 @@ def round_odds_down(epsilon: Real) -> RationalPair:
     budget = read_positive(epsilon, "epsilon")
     if budget > _MAX_EPSILON:
         must("epsilon", f"at most {_MAX_EPSILON}", epsilon)
-    return exp_interval(budget, _ODDS_BITS)[0], budget
+    odds, _ = exp_interval(budget, _ODDS_BITS)
+    return odds, budget
 
 
 def rr_on_bins(
