@@ -25,28 +25,12 @@ Loss. It is exact, and includes the rounding: the mean of c(o - x) over a cell i
 For a mixture of two rows the loss at x is a piece of a parabola, whose maximum is taken
 (`workbench.privacy.expected_error`).
 
-Bound under a prior. Let V be the smallest loss of the finite question that has the points as
-answers, any real outputs, points at most ⌊S/h⌋ h <= S apart as neighbours, and the probabilities
-p_i as prior. For every shift t in [0, h) the answers low + t + i h are this question moved by
-t - h/2, and moving answers and outputs together changes no loss. Every private channel of the range
-is private on them, so Σ_i p_i loss(low + t + i h) >= V. A cell lies in one part of the prior, where
-answers are uniform, so the expected loss is the mean of that sum over t, and is at least V.
+Bound. The smallest loss V of the finite question of the points, with any real outputs, is a lower
+bound for all channels of the range (`_RangeSearch._try_grid` has the proof). The program of a grid
+has listed outputs, which have slightly more loss (`_RangeSearch._list_outputs`).
 
-Bound for the worst-case loss. The ends are some of the answers, so the largest loss is at least
-that of their question.
-
-Listed outputs. A channel with any real outputs o can be converted to one with listed outputs o_j,
-which are g apart and reach from the first point (or before it) to the last point (or beyond). First
-o is clamped to their range, which moves it away from no point. Then o = (1 - s) o_j + s o_(j+1)
-becomes o' = o_(j+1) with probability s, else o' = o_j. This is post-processing, which preserves
-every notion that is accepted here. The mean of (o' - x)² is (o - x)² + s (1 - s) g², so listed
-outputs have at most g²/4 more loss than real ones. The mean of |o' - x| is |o - x| if no point lies
-strictly between two outputs, so for the absolute loss the points are enough.
-
-Bins. If all answers are neighbours, under a prior and at δ = 0, RR-on-Bins is optimal among all
-channels with real outputs (Ghazi et al. 2022, Theorem 5). Its loss on a grid of points is V, which
-is fast to compute, so the grids have up to 2^18 points, and the mechanism itself publishes the
-output of the bin of x (randomized response on bins).
+Bins. If all answers are neighbours, under a prior and at δ = 0, RR-on-Bins (randomized response on
+bins) gives V without a program (`_RangeSearch.try_bins`).
 
 A channel that is private at δ = 0 is private at every δ. A bound at δ = 0 becomes a bound at δ
 after a small amount is subtracted (`proof.bound_gain_of_delta`). So bins, and for a small δ grids
@@ -240,7 +224,13 @@ class _RangeSearch:
     # Bins.
 
     def try_bins(self) -> None:
-        """Try the best bins at δ = 0, and raise the bound by their loss on grids of points."""
+        """Try the best bins at δ = 0, and raise the bound by their loss on grids of points.
+
+        If all answers are neighbours, under a prior, RR-on-Bins is optimal among all channels with
+        real outputs (Ghazi et al. 2022, Theorem 5). Its loss on a grid of points is V of
+        `_try_grid`. This is fast to compute, so the grids have up to 2^18 points. The mechanism
+        itself publishes the output of the bin of x.
+        """
         delta = self.request.claim.delta or ZERO
         parts = self.question.part_count
         request = self.request.with_values(claim=Claim("pure", self.request.claim.epsilon))
@@ -320,6 +310,17 @@ class _RangeSearch:
     def _try_grid(self, request: ChannelRequest, cells: RangeQuery) -> tuple[Fraction, Fraction]:
         """Design the best channel of a grid.
 
+        Bound under a prior. Let V be the smallest loss of the finite question that has the points
+        as answers, any real outputs, points at most ⌊S/h⌋ h <= S apart as neighbours, and the
+        probabilities p_i as prior. For every shift t in [0, h) the answers low + t + i h are this
+        question moved by t - h/2, and moving answers and outputs together changes no loss. Every
+        private channel of the range is private on them, so Σ_i p_i loss(low + t + i h) >= V. A cell
+        lies in one part of the prior, where answers are uniform. So the expected loss is the mean
+        of that sum over t, and is at least V.
+
+        Bound for the worst-case loss. The ends are some of the answers, so the largest loss is at
+        least that of their question.
+
         Returns (loss, bound): its loss with the rounding, and a lower bound on the loss of all
         channels with real outputs for the points. The bound is 0 if the grid has none.
         """
@@ -339,7 +340,17 @@ class _RangeSearch:
         return loss, Fraction(design.bound or 0) - listing_loss
 
     def _list_outputs(self, cells: RangeQuery) -> Rationals:
-        """Return the listed outputs of a grid."""
+        """Return the listed outputs of a grid.
+
+        A channel with any real outputs o can be converted to one with listed outputs o_j, which are
+        g apart and reach from the first point (or before it) to the last point (or beyond). First o
+        is clamped to their range, which moves it away from no point. Then
+        o = (1 - s) o_j + s o_(j+1) becomes o' = o_(j+1) with probability s, else o' = o_j. This is
+        post-processing, which preserves every notion that is accepted here. The mean of (o' - x)²
+        is (o - x)² + s (1 - s) g², so listed outputs have at most g²/4 more loss than real ones.
+        The mean of |o' - x| is |o - x| if no point lies strictly between two outputs, so for the
+        absolute loss the points are enough.
+        """
         if self._power == 1:
             if cells.weights is None:
                 return cells.divided_ends(_WORST_OUTPUTS_PER_CELL)

@@ -26,17 +26,8 @@ For the loss |o - x| outputs may be arbitrarily far (a mass λ/B at B has the lo
 There the infimum is not attained, and α and β are reduced until the slope of h at infinity is not
 negative.
 
-From points to the interval [-1, 1]. The average of a mechanism over a cell of width w is a private
-law that is unbiased at the midpoint of the cell. Its loss there is at most (w/4) tanh(ε/2) more
-than the mean loss in the cell, for two reasons. The mean of |o - x| under an unbiased law is that
-of 2 (o - x)^+, which is convex in x. And Pr[o > midpoint] varies by at most tanh(ε/2) between the
-inputs of the cell. So the optimum of the LP over midpoints (and ±1 with weight 0), minus
-(w/4) tanh(ε/2), is a lower bound for every mechanism on the interval.
-
-For the squared error, E (M - x)² = E M² - x² for an unbiased M, so the mean loss in the cell is
-smaller than the loss at the midpoint by the variance of x in the cell, w²/12. This is subtracted
-instead. If the density is not uniform, the midpoint is replaced by the mean μ of the input in the
-cell. The absolute loss there is at most tanh(ε/2) E|x - μ| more (uniform: E|x - μ| = w/4).
+From points to the interval [-1, 1]. The interval is divided into cells. The bound for points in
+these cells, minus a small amount, is a bound for all inputs (`bound_least_error`).
 
 For a number of outputs, the bound is the largest of four bounds. Each is derived where it is
 computed:
@@ -365,6 +356,19 @@ def _mirror_values(outputs: Vector) -> Vector:
 
 def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
     """Bound the error of all unbiased ε-private mechanisms on [-1, 1] from below.
+
+    The average of a mechanism over a cell of width w is a private law that is unbiased at the
+    midpoint of the cell. Its absolute loss there is at most (w/4) tanh(ε/2) more than the mean loss
+    in the cell, for two reasons. The mean of |o - x| under an unbiased law is that of 2 (o - x)^+,
+    which is convex in x. And Pr[o > midpoint] varies by at most tanh(ε/2) between the inputs of the
+    cell. So the optimum of the LP over midpoints (and ±1 with weight 0), minus (w/4) tanh(ε/2), is
+    a lower bound for every mechanism on the interval.
+
+    For the squared error, E (M - x)² = E M² - x² for an unbiased M, so the mean loss in the cell is
+    smaller than the loss at the midpoint by the variance of x in the cell, w²/12. This is
+    subtracted instead. If the density is not uniform, the midpoint is replaced by the mean μ of the
+    input in the cell. The absolute loss there is at most tanh(ε/2) E|x - μ| more (uniform:
+    E|x - μ| = w/4).
 
     Args:
         question: density, loss, metric and ε of the law, with the solver (see `LawQuestion`).
