@@ -196,6 +196,7 @@ def _compute_cell_masses(
     line_ends = _list_cell_ends(lines)
     law = np.empty((len(positions), len(positions)), dtype=object)
     for i, (a, b) in enumerate(positions):
+        # The place itself is at 2 x and 2 y in halves of a unit.
         widths = [u - 2 * columns[a] for u in column_ends]
         heights = [v - 2 * lines[b] for v in line_ends]
         corners = [list(map(corner_mass, [width] * len(heights), heights)) for width in widths]
@@ -208,6 +209,7 @@ def _compute_cell_masses(
 
 def _list_cell_ends(values: list[int]) -> list[int]:
     """Return the ends of cells around increasing values, in halves of a unit."""
+    # Two neighbours meet in the middle. In halves of a unit this is their sum.
     return [-_OUTERMOST_END, *map(sum, pairwise(values)), _OUTERMOST_END]
 
 
@@ -215,18 +217,21 @@ PLACE_MECHANISMS = (
     Published(
         "planar Laplace, remapped",
         "Andrés et al. 2013; Chatzikokolakis et al. 2017",
-        _evaluate_planar_laplace,
-        _is_for_places,
+        make_reference=_evaluate_planar_laplace,
+        serves=_is_for_places,
         with_prior=True,
         parameter_meaning="epsilon per unit of distance",
     ),
     Published(
         "planar exponential",
         "McSherry and Talwar 2007",
-        make_selection(
-            _measure_place_distances, log_exponential_masses, round_exponential_weights, float
+        make_reference=make_selection(
+            _measure_place_distances,
+            log_exponential_masses,
+            round_exponential_weights,
+            convert_rate=float,  # The rate r itself is reported.
         ),
-        _is_for_places,
+        serves=_is_for_places,
         parameter_meaning="an output at distance d has probability proportional to e^(-r d)",
     ),
 )

@@ -53,7 +53,7 @@ from workbench.questions.modulo_noise import ModuloNoise
 
 # The legend, colour and line style of every mechanism in plots.
 SERIES = {
-    "optimal": Series("optimal modulo noise", 0),
+    "optimal": Series("optimal modulo noise", colour=0),
     "geometric": Series("clamped geometric", colour=1, dash="--"),
     "gaussian": Series("clamped discrete Gaussian", colour=2, dash="-."),
     "exponential": Series("exponential mechanism", colour=3, dash=":"),
@@ -81,6 +81,7 @@ def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
     low = min(errors)
     high = max(errors)
     digits = 2 - math.ceil(math.log10(high - low))  # Two or three digits of the difference.
+    # The levels are equally spaced, without the least and the largest error.
     inner_errors = np.linspace(low, high, LEVEL_CURVE_COUNT + 2)[1:-1].tolist()
     rounded_errors = {round(error, digits) for error in inner_errors}
     return [Fraction(str(error)) for error in sorted(rounded_errors) if low < error < high]

@@ -344,7 +344,7 @@ def _round_delta(request: ModuloRequest, privacy: Privacy) -> Fraction:
     """Return the exact δ of an audit, rounded up if it is no rational number."""
     measurement = privacy.worst_result(request.claim.notion).measurement
     delta = get_delta_notion(request.claim.notion).delta_upper_bound(measurement)
-    if measurement.b == 0:  # δ is a + b e^ε, hence rational.
+    if measurement.b == 0:  # δ is a - b e^ε, hence rational.
         return delta
     return Fraction(math.ceil(delta * (1 << _DELTA_BITS)), 1 << _DELTA_BITS)
 

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 # The legend, colour and line style of every mechanism in plots.
 SERIES = {
     # The default reach: outputs may be twice as large as the smallest feasible outermost output.
-    "exact": Series("exact quantizer, outputs within 2x the least reach", 0),
-    "product": Series("product optimum", 5),
-    "optm": Series("OPTM", 1),
-    "mvu": Series("MVU", 2),
+    "exact": Series("exact quantizer, outputs within 2x the least reach", colour=0),
+    "product": Series("product optimum", colour=5),
+    "optm": Series("OPTM", colour=1),
+    "mvu": Series("MVU", colour=2),
     "erm": Series("ERM", colour=6, dash="--", has_jumps=True),
     "rqm": Series("RQM", colour=3, dash="--", has_jumps=True),
     "pbm": Series("PBM", colour=4, dash="--"),
@@ -193,7 +193,7 @@ def _draw_bias(
     parts = []
     for k, levels in enumerate(sorted(rows["levels"].unique())):
         biased = rows[rows["levels"] == levels].assign(curve="point", series=f"biased {levels:g}")
-        series[f"biased {levels:g}"] = Series(f"biased, {levels:g} outputs", k)
+        series[f"biased {levels:g}"] = Series(f"biased, {levels:g} outputs", colour=k)
         parts.append(biased)
         unbiased = unbiased_rows[unbiased_rows["levels"] == levels]
         if not unbiased.empty:
@@ -201,7 +201,7 @@ def _draw_bias(
             # Without bounds no band is drawn.
             parts.append(unbiased.assign(bias=0.0, series=name, bound=float("nan")))
             label = f"unbiased (exact), {levels:g} outputs"
-            series[name] = Series(label, k + _UNBIASED_COLOUR_OFFSET)
+            series[name] = Series(label, colour=k + _UNBIASED_COLOUR_OFFSET)
     rows = pd.concat(parts)
     return draw_panels(
         rows,

@@ -100,6 +100,7 @@ def _make_law_instance(
         metric: None for ε-DP, or "absolute" for privacy by the distance |x - x'|.
     """
     reach = Fraction(round(_REACH_FACTOR * smallest_reach(float(epsilon)), 3))
+    # This is the decimal of three digits that the float stands for.
     reach = reach.limit_denominator(1000)
     bins = [-reach + 2 * reach * Fraction(k, outputs - 1) for k in range(outputs)]
     inputs = [Fraction(2 * k, knots - 1) - 1 for k in range(knots)]
@@ -148,7 +149,7 @@ def _make_law_instance(
         f"{outputs} outputs in ±{bins[-1]}, {inputs_text}, epsilon = {epsilon}{metric_text}, {loss}"
     )
     judge = partial(_judge_quantizer, epsilon, metric, read_mechanism, compute_objective)
-    return Instance(name, model, build, judge, suite, parameters)
+    return Instance(name, model, build, judge, suite=suite, parameters=parameters)
 
 
 def _make_two_bin_instance(
@@ -193,6 +194,7 @@ def _make_two_bin_instance(
 def instances() -> list[Instance]:
     """List the quantizer instances of the suites."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    # The entries of a row are the arguments of the function, in their order.
     laws = [_make_law_instance(*row) for row in tables["laws"]]
     two_bins = [_make_two_bin_instance(*row) for row in tables["two_bins"]]
     library = [_make_law_instance(*row) for row in tables["library"]]

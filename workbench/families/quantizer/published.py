@@ -91,6 +91,7 @@ def _compute_optimal_losses(epsilon: float) -> ErrorPair:
     d = 1 / (2 * (a + 1))
     absolute = 1 / (3 * a) + (a - 1 / a) * (d**2 + 2 * d**3 / 3)
     squared = 1 / (6 * a) + (a - 1 / a) * (2 * d**3 / 3 + 4 * d**4 / 3)
+    # These losses are in units of the whole range, as in the table.
     return 2 * absolute, 4 * squared
 
 
@@ -175,22 +176,32 @@ PUBLISHED = (
         Published(
             name,
             source,
-            partial(_compute_range_reference, compute_losses),
-            _has_neighbouring_range,
+            make_reference=partial(_compute_range_reference, compute_losses),
+            serves=_has_neighbouring_range,
             is_unbiased=is_unbiased,
         )
         for name, source, compute_losses, is_unbiased in _RANGE_MECHANISMS
     ),
-    Published("rqm", "Youn et al. 2023", _compute_rqm_reference, _has_few_levels, any_budget=True),
     Published(
-        "pbm", "Chen et al. 2022", _compute_pbm_reference, _is_for_quantizers, any_budget=True
+        "rqm",
+        "Youn et al. 2023",
+        make_reference=_compute_rqm_reference,
+        serves=_has_few_levels,
+        any_budget=True,
+    ),
+    Published(
+        "pbm",
+        "Chen et al. 2022",
+        make_reference=_compute_pbm_reference,
+        serves=_is_for_quantizers,
+        any_budget=True,
     ),
     Published(
         "laplace",
         "Dwork et al. 2006",
-        _compute_laplace_reference,
-        _is_for_quantizers,
+        make_reference=_compute_laplace_reference,
+        serves=_is_for_quantizers,
         any_budget=True,
-        fixed={"levels": None},
+        fixed={"levels": None},  # Any real number may be its output.
     ),
 )

@@ -80,7 +80,12 @@ class QuantizerHow(How):
     @property
     def optm_choices(self) -> OptmChoices:
         """Return the program of OPTM and the bounds that the user chooses."""
-        return OptmChoices(self.method, self.lower_bound, self.upper_bound, self.slice_width)
+        return OptmChoices(
+            self.method,
+            lower=self.lower_bound,
+            upper=self.upper_bound,
+            width=self.slice_width,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -212,12 +217,12 @@ class QuantizerRequest(Request):
         if not isinstance(loss, str):
             loss = absolute / (absolute + squared)
         return LawQuestion(
-            self.claim.epsilon * self.epsilon_scale,
-            replace(self.question.density, c=1.0),
-            loss,
-            self.aim.metric,
-            self.how.solver,
-            self.how.options,
+            epsilon=self.claim.epsilon * self.epsilon_scale,
+            density=replace(self.question.density, c=1.0),
+            loss=loss,
+            metric=self.aim.metric,
+            solver=self.how.solver,
+            options=self.how.options,
             progress=self.how.progress or ignore_progress,
             deadline=Deadline(self.how.options.time_limit),
         )

@@ -67,7 +67,8 @@ def state_exact_program(
     # Losses are divided by `unit`, so that the program's numbers are near 1.
     unit = LossScale(ZERO, float(max(map(max, losses)))).unit
     scaled_program = replace(LawModel(n, m).program, cost=1 / unit)
-    program = ParametricProgram(scaled_program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
+    odds = fmpz_poly([-1, 1])  # e^ε - 1, by rising powers of e^ε.
+    program = ParametricProgram(scaled_program, {"odds": [odds]}, numbers=numbers)
     loss_name = loss
     if not isinstance(loss, str):
         loss_name = f"{format_fraction(share)} absolute, {format_fraction(1 - share)} squared"
@@ -121,6 +122,8 @@ def _name_masses(question: Quantization, points: Sequence[Fraction]) -> dict[str
             side = "+"
         name = f"{format_fraction(question.middle + x * question.c)}{side}"
         for i in range(m):
+            # A mass is its excess s over the least mass of the output, plus that least mass. The
+            # columns are the n m excesses, output by output, and then the m least masses.
             masses[f"P({format_fraction(bins[i])}|{name})"] = (index + i * n, n * m + i)
     return masses
 
