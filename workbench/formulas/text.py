@@ -136,15 +136,15 @@ def _write_python_quotient(numerator: str, denominator: str) -> str:
     return f"({numerator}) / ({denominator})"
 
 
-PLAIN = Style(_write_plain_power, "δ", "", _write_slash_quotient)
+PLAIN = Style(_write_plain_power, delta="δ", product="", quotient=_write_slash_quotient)
 LATEX = Style(
     _write_latex_power,
-    r"\delta",
+    delta=r"\delta",
     product=r"\,",
     quotient=_write_latex_quotient,
     brackets=(r"\left(", r"\right)"),
 )
-PYTHON = Style(_write_python_power, "delta", " * ", _write_python_quotient)
+PYTHON = Style(_write_python_power, delta="delta", product=" * ", quotient=_write_python_quotient)
 
 
 def write_affine(value: Affine, style: Style = PLAIN, steps: int = 1) -> str:
@@ -194,6 +194,7 @@ def _write_numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> s
         factor = style.bracket_sum(_write_factored(constant, style, steps))
         return one_minus_delta if factor == "1" else f"{factor}{style.product}{one_minus_delta}"
     first = _write_factored(constant, style, steps)
+    # The term of δ is written alone, with the constant part 0 * constant, the polynomial 0.
     if slope.leading_coefficient() < 0:
         return f"{first} - {_write_numerator(0 * constant, -slope, style, steps)}"
     return f"{first} + {_write_numerator(0 * constant, slope, style, steps)}"

@@ -184,5 +184,11 @@ def compare_printed(
     """
     tolerance = 0.5 * 10.0**-decimals
     return Comparison(
-        quantity, place, printed_value, ours, tolerance, expected=not erratum, remark=erratum
+        quantity,
+        place=place,
+        printed=printed_value,
+        ours=ours,
+        tolerance=tolerance,
+        expected=not erratum,
+        remark=erratum,
     )

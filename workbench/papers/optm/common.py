@@ -88,7 +88,9 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
     # of the few end laws are therefore enough.
     cumulative_laws = np.cumsum(quantizer.matrix, axis=1)
     output_indices = np.zeros(x.shape, dtype=np.intp)
+    # The last sum is 1, which no uniform number reaches.
     for sums in cumulative_laws.T[:-1]:
+        # The end laws of every piece are listed in turn, first the left and then the right one.
         starts = sums[::2]
         rises = sums[1::2] - starts
         output_indices += uniforms >= starts[pieces] + shares * rises[pieces]
