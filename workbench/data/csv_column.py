@@ -505,7 +505,7 @@ def _find_column(
         )
     choices = f"1 to {width}, as it has no header"
     if names:
-        choices = f"1 to {width}, or one of its names (privatise --header shows them)"
+        choices = f"1 to {width}, or one of the names in its first row"
         similar_names = [name for name in names if name.casefold() == stripped_name.casefold()]
         if has_known_names:
             choices = f"one of {', '.join(names)}, or 1 to {width}"

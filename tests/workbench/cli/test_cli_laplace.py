@@ -224,7 +224,7 @@ def test_a_column_is_chosen_by_its_name_or_number(
 @pytest.mark.parametrize("column", ["c", "3", "0"])
 def test_an_unknown_column_is_refused(folder: Path, column: str) -> None:
     (folder / "in.csv").write_text("a,b\n0,1000\n", encoding="utf-8")
-    message = r"column must be a column of in\.csv: 1 to 2, or one of its names"
+    message = r"column must be a column of in\.csv: 1 to 2, or one of the names in its first row"
     with pytest.raises(InvalidRequest, match=message):
         run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
 
