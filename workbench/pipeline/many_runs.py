@@ -304,7 +304,7 @@ def _make_privacy_curve(privacy_losses: Vector) -> Curve:
     max_epsilon = min(last_loss, MAX_STICK_EPSILON)
     points = []
     for epsilon in np.linspace(0.0, max_epsilon, _CURVE_POINTS).tolist():
-        # Short fractions keep the exact audit of the curve quick.
+        # Short fractions are close enough, and exact arithmetic with them is quick.
         rational = Fraction(epsilon).limit_denominator(10**9)
         stick = float(np.maximum(p - math.exp(float(rational)) * q, 0.0).sum())
         points.append((rational, Fraction(min(1.0, stick)).limit_denominator(10**15)))
