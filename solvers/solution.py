@@ -356,6 +356,8 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
         term_size = np.where(has_end, term_size, 0.0)
     max_x = np.maximum(np.abs(data.lower), np.abs(data.upper))
     max_x = np.where(np.isfinite(max_x), max_x, np.abs(end))
+    # The operations of a column are a product or sum for each entry, the difference to c_j, and the
+    # product with x_j.
     operation_count = int(entry_counts.max(initial=0)) + 2
     error_units = operation_count * float(term_size @ max_x)
     error_units += _SUM_ERROR_UNITS * float(np.abs(terms).sum())

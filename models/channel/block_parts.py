@@ -195,8 +195,8 @@ class BlockSetup:
     @property
     def loss_sums(self) -> Positions:
         """Return the positions of the sums of losses among the K sums; none with a prior."""
-        k = self.costs.shape[0]
-        return self._extra_positions[: k * self.has_worst_case]
+        loss_count = self.costs.shape[0] if self.has_worst_case else 0
+        return self._extra_positions[:loss_count]
 
     @property
     def user_sums(self) -> Positions:

@@ -39,17 +39,6 @@ To add a named constraint, add its name to CONSTRAINTS and its rows to
 | p_ŷ^min                                    | variable "t" (m,)        |
 | 𝒴, 𝒪, P                                    | labels, outputs, prior   |
 | e^ε                                        | parameter "exp_epsilon"  |
-
-Optional constraints, by name (Sec. 6 of Ghazi et al. 2022 proposes the first, Cormode et al. 2018
-propose the others):
-
-    unbiased          Σ_o o M[y,o] = y
-    row-monotone      M[y,·] falls as o moves away from y
-    column-monotone   M[·,o] falls as y moves away from o
-    symmetric         M[y,o] = M[k-1-y, m-1-o]
-    honest            M[y,y] >= M[y,o] for every o
-
-User-defined constraints are a function of the CVXPY variable M (k, m).
 """
 
 from __future__ import annotations
@@ -80,8 +69,17 @@ _MIN_ROW_LOSS = 1.1e-9
 _MAX_STATED_LOSS = 1e12
 
 Pairs = tuple[tuple[int, int], ...]  # Pairs of label positions.
+# A function of the CVXPY variable M (k, m) that returns user-defined constraints.
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
+# The names of optional constraints. Sec. 6 of Ghazi et al. 2022 proposes the first, Cormode et al.
+# 2018 propose the others. They state:
+#
+#     unbiased          Σ_o o M[y,o] = y
+#     row-monotone      M[y,·] falls as o moves away from y
+#     column-monotone   M[·,o] falls as y moves away from o
+#     symmetric         M[y,o] = M[k-1-y, m-1-o]
+#     honest            M[y,y] >= M[y,o] for every o
 CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "honest")
 
 
@@ -239,6 +237,7 @@ class ChannelModel:
         Each pair occurs in both orders, unless the relation is directed.
         """
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
+        # Without groups all pairs have the one ε, entry 0.
         groups = np.array(self.groups or (0,) * len(ends), dtype=int)
         # A set replaces np.unique here, whose first call imports slowly.
         for group in sorted({*groups.tolist()}):
@@ -300,6 +299,7 @@ class ChannelModel:
         shapes = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:
+            # The dual values of rows <= are <= 0.
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
             if block.name.startswith("ratio_"):
                 if self.stated_comparisons is None:
@@ -336,7 +336,7 @@ class ChannelModel:
         name: str,
         M: Any,
     ) -> list[Any]:
-        """Return the rows of one named constraint (see the table of the module header)."""
+        """Return the rows of one named constraint (see the table at CONSTRAINTS)."""
         k, m = self.loss.shape
         if name == "unbiased":
             return [M @ self.outputs == self.labels]
@@ -352,7 +352,7 @@ class ChannelModel:
         distances = (self.outputs[None, :] - self.labels[:, None]) * sign
         rising_cells = np.argwhere(np.delete(distances, 0, axis) <= 0)
         falling_cells = np.argwhere(np.delete(distances, -1, axis) >= 0)
-        step = np.eye(2, dtype=int)[axis]
+        step = np.eye(2, dtype=int)[axis]  # From a cell to the next one along the axis.
         rows = []
         for low, high in (
             (rising_cells, rising_cells + step),

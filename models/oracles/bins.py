@@ -260,6 +260,7 @@ def optimal_bins(
         rate = objective + constant  # λ of the module header.
         least_value, least_starts, evaluations = least_partition(problem, rate)
         steps += int(evaluations)
+        # This is λ + B(λ) / e^ε of the module header, as 1 + q = e^ε.
         bound = max(bound, objective + min(0.0, least_value - rate * q) / (1.0 + q))
         new_objective, new_values = evaluate_partition(y, p, epsilon, loss, least_starts)
         if not new_objective < objective:

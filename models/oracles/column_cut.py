@@ -46,8 +46,8 @@ sizes and sums. For each size of the first part it looks the complement up in th
 second part. This is exact up to rounding, and far shorter than a list of all C(K + p, p) multisets
 of at most K of p powers.
 
-| paper (Kadam et al. 2024) | here                            |
-|---------------------------|---------------------------------|
+| paper (Kadam et al. 2024) | here                                         |
+|---------------------------|----------------------------------------------|
 | μ̄                         | `mu_bar`                                     |
 | φ₀^k                      | f(0) of a flat region (in δ), 1 / T_c        |
 | ψ₀^k(δ)                   | f(0) of a linear region, δ / S_c             |
@@ -268,6 +268,8 @@ def truncation_cuts(grid: Grid) -> Cuts:
     windows = sliding_window_view(leaving_weights, grid.mu_bar)
     broken_weights = windows[ends - grid.mu_bar + 1].sum(axis=1)
     columns = np.arange(1, grid.mu_bar + 1)
+    # The last element of column j up to `end` is in row (end - j) // μ̄ + 1, so the next row is the
+    # first hole.
     first_holes = (ends[:, None] - columns) // grid.mu_bar + 2
     totals = np.cumsum(grid.weights)[ends]
     return Cuts(np.minimum(first_holes, grid.heights + 1), totals, broken_weights, broken_weights)
@@ -337,6 +339,7 @@ def _split_vectors(grid: Grid, split: _Split) -> Integers:
     edge = np.full(split.edge, rows + 1)
     vectors = []
     for count in counts:
+        # The power a^i = a^(c - 1) belongs to the cut c = i + 1. The largest rows come first.
         cuts = np.repeat(np.arange(2, 2 + len(count)), count)[::-1]
         tall_cuts = cuts[: split.tall_deep]
         short_cuts = cuts[split.tall_deep :]
