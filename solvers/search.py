@@ -181,7 +181,7 @@ class Chords:
     `values`. For example, the values 3 at 0 and -1 at 4 have a chord that is 0 at 3, so 3 is the
     next point.
 
-    If one end of the interval stays the same for three steps, its stored value is halved, which
+    If one end is the same in three intervals in a row, its stored value is halved, which
     moves the next point towards it (the Illinois rule; Dowell and Jarratt 1971).
 
     Attributes:

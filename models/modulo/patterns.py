@@ -129,7 +129,7 @@ class _MassFrame:
     Args:
         noise: group, shifts, budgets and loss of the noise.
         has_own_mass: whether each noise value has a variable of its own, shape (N,). The others
-            share the last column.
+            share the column "outside", which follows.
         upper: upper bound of the masses that have a variable, a number or a parameter.
 
     Attributes:

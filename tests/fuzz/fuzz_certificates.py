@@ -198,7 +198,7 @@ def list_ratios(p: Law, q: Law) -> list[Fraction]:
 
 
 def draw_near_probability(rng: random.Random, value: Fraction) -> str:
-    """Draw a number near a probability, which may lie slightly outside [0, 1]."""
+    """Draw a number near a probability, which may lie slightly above 1."""
     return draw_near(rng, min(max(value, Fraction(0)), Fraction(1)))
 
 

@@ -194,14 +194,13 @@ def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
         return PrivacyBudget(epsilon=None)
     if not budget.delta:
         return PrivacyBudget(budget.epsilon * steps)
-    if budget.epsilon * steps > _MAX_EXPONENT:
+    if steps > _MAX_STEPS or budget.epsilon * steps > _MAX_EXPONENT:
         return PrivacyBudget(epsilon=None)
-    step_count = min(steps, _MAX_STEPS)
-    growth_factors = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(step_count)]
+    growth_factors = [Fraction(math.exp(float(budget.epsilon) * k)) for k in range(steps)]
     delta = sum(growth_factors) * budget.delta
     # The margin covers the rounding of the exponentials.
     delta = Fraction(round_up(delta * (1 + Fraction(1, 10**12))))
-    if delta < 1 and steps < _MAX_STEPS:
+    if delta < 1:
         return PrivacyBudget(budget.epsilon * steps, delta)
     return PrivacyBudget(epsilon=None)
 

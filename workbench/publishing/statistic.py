@@ -6,12 +6,13 @@ The rows of a table are treated in this order:
     2. A missing value is an error, or its row does not count (`drop_missing`).
     3. A value that is not listed counts as "other", is an error, or its row does not count
        (`drop_unlisted`).
-    4. Of each person, the K rows with the least values count. With `one_row_per_bin`, one row in
-       each of the first K bins counts.
-    5. Values are clipped to [lo, hi], and summed in rationals.
+    4. Values are clipped to [lo, hi].
+    5. Of each person, the K rows with the least clipped values count. With `one_row_per_bin`, one
+       row in each of the first K bins counts.
 
-Each step but 4 looks at one row alone, and step 4 looks at the rows of one person alone. So one
-person moves the result by at most the sensitivity (`workbench.publishing.sensitivity`).
+The values of the rows that count are summed in rationals. Steps 1 to 4 look at one row alone, and
+step 5 looks at the rows of one person alone. So one person moves the result by at most the
+sensitivity (`workbench.publishing.sensitivity`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ which order. Each sentence has its own function.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -263,8 +262,10 @@ def _describe_exposure(query: Query, mechanism: Any) -> Iterator[str]:
 
 
 def _compute_query_exposure(query: Query, mechanism: Any) -> float:
-    """Return the exposure of a mechanism, a probability. It is δ, an upper bound, if it is not
-    computed.
+    """Return the exposure of a mechanism, a probability.
+
+    If it is not computed, the result is δ, an upper bound; for real answers it is 0, so that no
+    sentence speaks of it.
     """
     epsilon = query.claim.epsilon
     if epsilon is None or query.is_per_distance:
@@ -293,8 +294,8 @@ def _describe_uncertified(rows: Sequence[Row], best: Row) -> Iterator[str]:
     """Yield a sentence on mechanisms with a smaller loss that are not proven private."""
     better_rows = []
     for row in rows:
-        loss = row["objective"] or math.inf
-        if not row["certified"] and loss < best["objective"]:
+        loss = row["objective"]
+        if not row["certified"] and loss is not None and loss < best["objective"]:
             better_rows.append(row)
     smaller_losses = [f"{row['class']} ({_format_objective(row)})" for row in better_rows]
     if smaller_losses:

@@ -90,7 +90,8 @@ def solve_by_blocks(request: ChannelRequest, support: Flags | None = None) -> Bl
     gap = _STOPPING_GAP
     if request.how.options.gap is not None:
         gap = float(request.how.options.gap)
-    return _make_outcome(request, _find_block_point(request, blocks, gap), edges, delta)
+    point = _find_block_point(request, blocks, gap)
+    return _make_outcome(request, point, edges, delta, gap)
 
 
 def has_hockey_stick_grid(request: ChannelRequest) -> bool:
@@ -151,7 +152,7 @@ def solve_on_hockey_stick_grid(request: ChannelRequest) -> BlockOutcome:
         losses, request.prior_weights, first, second, ratios, delta=sufficient_deltas
     )
     point = _find_block_point(request, blocks, _GRID_GAP)
-    return _make_outcome(request, point, edges, implied_deltas)
+    return _make_outcome(request, point, edges, implied_deltas, _GRID_GAP)
 
 
 def _split_edges(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], Vector]:
@@ -180,9 +181,15 @@ def _find_block_point(request: ChannelRequest, blocks: BlockProblem, gap: float)
 
 
 def _make_outcome(
-    request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]
+    request: ChannelRequest,
+    point: BlockPoint,
+    edges: Edges,
+    delta: Fraction | Sequence[Fraction],
+    gap: float,
 ) -> BlockOutcome:
-    """Return the point with its exact bound under the δ of every edge."""
+    """Return the point, which the method found with this gap, and its exact bound under the δ of
+    every edge.
+    """
     scaled_losses = request.scaled_losses
     multipliers = _name_multipliers(request, point)
     bound = bound_least_loss(
@@ -194,7 +201,7 @@ def _make_outcome(
         request.extra_rows,
     )
     bound = max(scaled_losses.unscale_loss(bound), scaled_losses.scale.floor)
-    return BlockOutcome(point.masses, _make_solution(request, point, bound), bound)
+    return BlockOutcome(point.masses, _make_solution(request, point, bound, gap), bound)
 
 
 def _make_progress_reporter(
@@ -237,7 +244,9 @@ def _name_multipliers(request: ChannelRequest, point: BlockPoint) -> dict[str, V
     return multipliers | {"least": point.multipliers[:k], "most": point.multipliers[k:]}
 
 
-def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> Solution:
+def _make_solution(
+    request: ChannelRequest, point: BlockPoint, bound: Fraction, gap: float
+) -> Solution:
     """Return a point as the solution of a program that states only that the rows of the channel
     have the sum 1.
 
@@ -296,6 +305,6 @@ def _make_solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) 
         seconds=point.seconds,
         solver=BLOCK_METHOD,
         version=__version__,
-        options={"gap": _STOPPING_GAP},
+        options={"gap": gap},
         raw_status=point.stop_reason,
     )
