@@ -15,8 +15,7 @@ s = 1 + δℓ
                                                a_k = B q^((|k|-1)/2) for odd k
     A = s B,   B = (1 - q) / (s (1 + q) + 2)
 
-The last line is step 9 of Algorithm 1. With c₀, c₁ and r as defined there,
-A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not needed. δℓ - tanh δ =
+The last line is step 9 of Algorithm 1 (`step_weights`). The code computes δℓ - tanh δ as
 δ(ℓ-1) + (δ - tanh δ), where δ - tanh δ and e^δ - 1 - δ are special functions of SciPy.
 
     paper           code                        paper           code
@@ -161,29 +160,32 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
 
     tanh = np.tanh(deltas)
     half = np.tanh(deltas / 2)
-    # These are δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ, and δℓ - tanh δ.
-    tanh_gap = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
-    gap = deltas * excess + tanh_gap
-    fall = half * half * (2 + deltas * ell + tanh) / gap
-    fall[..., 0] = 1.0  # ρ(δ₀) = 0.
+    # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ. The denominator of both formulas is δℓ - tanh δ.
+    delta_less_tanh = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
+    denominator = deltas * excess + delta_less_tanh
+    one_less_rho = half * half * (2 + deltas * ell + tanh) / denominator
+    one_less_rho[..., 0] = 1.0  # ρ(δ₀) = 0.
+    later_one_less_rho = one_less_rho[..., 1:]
     later_deltas = deltas[..., 1:]
     exponential = np.exp(-later_deltas)
-    ratio = (
+    rho = (
         4
         * exponential
         * (later_deltas * excess - _excess_exp(later_deltas))
-        / ((1 + exponential) ** 2 * gap[..., 1:])
+        / ((1 + exponential) ** 2 * denominator[..., 1:])
     )
     # If ρ is near 1, ln(1 - (1 - ρ)) keeps its digits. Otherwise ln ρ is accurate.
-    logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(ratio))
-    # Beyond the last row ln ρ(δ) is -δ / (2 (ℓ-1)) up to rounding. The later steps are halved from
-    # row to row, so that they add up to the last step.
+    logs = np.where(
+        later_one_less_rho < 0.5, np.log1p(-np.minimum(later_one_less_rho, 0.5)), np.log(rho)
+    )
+    # Beyond the last row ln ρ(δ) is -δ / (2 (ℓ-1)) up to rounding. Each step there is half of the
+    # one before, so their sum is the step of the last row, and Σ ln ρ(δ_i) over these rows is:
     later_rows = -deltas[..., -1:] / (2 * excess)
     # ln F_T(t) is a sum over the rows after t, so the sums run from the last row to the first.
     cdf = np.exp(
         np.cumsum(np.concatenate([logs, later_rows], axis=-1)[..., ::-1], axis=-1)[..., ::-1]
     )
-    return cdf, cdf * fall
+    return cdf, cdf * one_less_rho
 
 
 def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
@@ -258,6 +260,8 @@ def step_weights(delta: Vector, ell: Vector | float) -> tuple[Vector, Vector, Ve
     Returns:
         (A, B, q): the weights a_0 and a_1 = a_-1, and the ratio a_(k+2)/a_k for k >= 0.
     """
+    # With c₀, c₁ and r of Algorithm 1,
+    # A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not needed.
     q = np.exp(-2 * delta)
     s = 1 + delta * ell
     b = -np.expm1(-2 * delta) / (s * (1 + q) + 2)
@@ -313,22 +317,24 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
 def _first_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
     """Compute `tail` at 0 <= v <= 2 from the weights of f_t.
 
-    It is a quadratic on [0, 1], and another one on [1, 2].
+    In units of δ_t, the density of the noise is a at 0, b at 1 and q a at 2, and linear between
+    these. So the tail is a quadratic on [0, 1], and another one on [1, 2]. Half of the noise is
+    above 0, so the tail at 2 is q/2.
     """
     return np.where(v <= 1, _first_cell(v, a, b, q), _second_cell(v, a, b, q))
 
 
 def _first_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
-    """Compute `tail` at 0 <= v <= 1 from the weights of f_t."""
-    gap = np.maximum(1 - v, 0)
-    tail: Vector = b * gap + (a - b) * gap**2 / 2 + (b + q * a) / 2 + q / 2
+    """Compute `tail` at 0 <= v <= 1: the masses of [v, 1], of [1, 2], and above 2."""
+    rest = np.maximum(1 - v, 0)
+    tail: Vector = b * rest + (a - b) * rest**2 / 2 + (b + q * a) / 2 + q / 2
     return tail
 
 
 def _second_cell(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
-    """Compute `tail` at 1 <= v <= 2 from the weights of f_t."""
-    gap = 2 - v
-    return q * a * (gap - gap**2 / 2) + b * gap**2 / 2 + q / 2
+    """Compute `tail` at 1 <= v <= 2: the masses of [v, 2] and above 2."""
+    rest = 2 - v
+    return q * a * (rest - rest**2 / 2) + b * rest**2 / 2 + q / 2
 
 
 def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> Vector:
@@ -353,11 +359,11 @@ def tail_mean(low: Vector, high: Vector, delta: Vector, ell: Vector | float) -> 
     # The tail at -y is 1 less the tail at y. Few intervals have points on both sides of 0.
     is_right = (end > 0) & (step * (begin - 2) < _MAX_EXPONENT)
     is_left = begin < 0
-    right_low, right_high, *weights = (column[is_right] for column in columns)
-    integral[is_right] = _integrate_tail(np.maximum(right_low, 0), right_high, *weights)
-    left_low, left_high, *weights = (column[is_left] for column in columns)
+    right_low, right_high, *parameters = (column[is_right] for column in columns)
+    integral[is_right] = _integrate_tail(np.maximum(right_low, 0), right_high, *parameters)
+    left_low, left_high, *parameters = (column[is_left] for column in columns)
     left_high = np.minimum(left_high, 0)
-    integral[is_left] += left_high - left_low - _integrate_tail(-left_high, -left_low, *weights)
+    integral[is_left] += left_high - left_low - _integrate_tail(-left_high, -left_low, *parameters)
     width = end - begin
     mean: Vector = np.divide(integral, width, out=integral, where=width > 0)
     is_point = width == 0
@@ -399,14 +405,14 @@ def _integrate_narrow(
     The tail is a quadratic on each side of the integer, so two Gauss-Legendre nodes are exact.
     """
 
-    def integrate_cell(cell: Vector, begin: Vector, end: Vector, *weights: Vector) -> Vector:
+    def integrate_cell(cell: Vector, begin: Vector, end: Vector, *parameters: Vector) -> Vector:
         """Integrate from begin to end, which lie in [cell, cell + 1]."""
-        step, *law_weights = weights
+        step, *weights = parameters
         periods = np.floor(cell / 2)
         middle = (begin + end) / 2 - 2 * periods
         half = (end - begin) / 2
         nodes = np.array([middle - half * _NODE, middle + half * _NODE])
-        integral = half * _first_period(nodes, *law_weights).sum(axis=0)
+        integral = half * _first_period(nodes, *weights).sum(axis=0)
         return np.asarray(np.exp(-2 * step * periods) * integral)
 
     cell = np.floor(low)
@@ -421,10 +427,12 @@ def _integrate_narrow(
 def _integrate_wide(
     low: Vector, high: Vector, delta: Vector, a: Vector, b: Vector, q: Vector
 ) -> Vector:
-    """Compute `_integrate_tail` from integrals to the ends of periods.
+    """Compute `_integrate_tail` over intervals at least 0.5 wide, from the rests of periods.
 
-    As the tail falls, a difference of such integrals is at least a quarter of the first one, or
-    smaller than the other part of the result.
+    An interval inside one period has the integral begin - end. Any other one is split into the rest
+    of its first period, complete periods, and the start of its last period, period - end. As the
+    tail falls, such a difference is at least an eighth of its first term, or smaller than the other
+    parts of the result. So few digits are lost.
     """
     first = np.floor(low / 2)
     last = np.floor(high / 2)
@@ -432,18 +440,24 @@ def _integrate_wide(
     end = _integrate_rest_of_period(high - 2 * last, a, b, q)
     period = q + b + (a + 5 * q * a) / 6  # The integral from 0 to 2.
     complete_periods = np.maximum(last - first - 1, 0)
-    fall = np.expm1(-2 * delta * complete_periods)
-    later_part = q * period * fall / np.expm1(-2 * delta) + q * (1 + fall) * (period - end)
+    # Each period has q = e^(-2δ) times the integral of the one before. With m complete periods,
+    # they add up to period (q + ... + q^m) = q period (q^m - 1)/(q - 1).
+    power_less_one = np.expm1(-2 * delta * complete_periods)  # q^m - 1
+    complete_part = q * period * power_less_one / np.expm1(-2 * delta)
+    later_part = complete_part + q * (1 + power_less_one) * (period - end)
     return np.asarray(
         np.exp(-2 * delta * first) * (begin + np.where(first == last, -end, later_part))
     )
 
 
 def _integrate_rest_of_period(v: Vector, a: Vector, b: Vector, q: Vector) -> Vector:
-    """Integrate `tail` from v to 2, 0 <= v <= 2, by sums of positive terms."""
+    """Integrate `tail` from v to 2, 0 <= v <= 2, by sums of positive terms.
+
+    These are the antiderivatives of `_second_cell` and `_first_cell` in `rest`.
+    """
     # Products are faster than powers.
-    gap = np.minimum(2 - v, 1)
-    integral = gap * (q / 2 + gap * (q * a / 2 + gap * ((b - q * a) / 6)))
-    gap = np.maximum(1 - v, 0)
-    integral += gap * ((b + q * a + q) / 2 + gap * (b / 2 + gap * ((a - b) / 6)))
+    rest = np.minimum(2 - v, 1)  # The width of the part in [1, 2].
+    integral = rest * (q / 2 + rest * (q * a / 2 + rest * ((b - q * a) / 6)))
+    rest = np.maximum(1 - v, 0)  # The width of the part in [0, 1].
+    integral += rest * ((b + q * a + q) / 2 + rest * (b / 2 + rest * ((a - b) / 6)))
     return np.asarray(integral)

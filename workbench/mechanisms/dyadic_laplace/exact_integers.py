@@ -9,10 +9,11 @@ level T and the shared number U may be known: the proof holds for each of their 
     Pr[K = k] ∝ a_k:  a_k = s q^(|k|/2) for even k,  q^((|k|-1)/2) for odd k        step 9
 
 where s = 1 + δ_T ℓ exactly, and q is a rational number slightly above e^(-2 δ_T), at least 1/s².
-Then Pr[M = m | x] is the linear interpolation of the sequence a between integers, at m - y. On a
-piece between two integers its slope is a_(k+1) - a_k, and its value is at least the smaller of the
-two. So the slope of ln Pr[M = m | x] in y is at most ρ = max a_j / a_i - 1 over neighbours i and j,
-and y changes by ε / δ_T per unit of x:
+Then Pr[M = m | x] is proportional to θ a_(m-n-1) + (1 - θ) a_(m-n), the linear interpolation of the
+sequence a between integers, at m - y. Its sum over m is Σ a_k for every x. On a piece between two
+integers the slope is a_(k+1) - a_k, and the value is at least the smaller of the two. So the slope
+of ln Pr[M = m | x] in y is at most ρ = max a_j / a_i - 1 over neighbours i and j, and y changes by
+ε / δ_T per unit of x:
 
     Pr[M = m | x] <= e^(E |x - x'|) Pr[M = m | x']  for all real x, x'  if  ε ρ <= E δ_T     Lemma 5
 
@@ -64,7 +65,8 @@ _RATIO_BITS = 160  # q is a multiple of 2^-160.
 _MAX_LEVELS = 200  # A file with more levels is refused.
 _WORD_BITS = 64  # Random bits of a decision at first. More are drawn if they do not decide.
 # K = M₀ + Z G for a geometric G (step 9). The four pairs (M₀, Z) belong to the even K >= 0, the
-# even K < 0, the odd K > 0 and the odd K < 0.
+# even K < 0, the odd K > 0 and the odd K < 0. They have the probabilities ∝ s, s q, 1 and 1, which
+# are the weights a_k at G = 0 (k = M₀).
 _STARTS = np.array([0, -2, 1, -1])  # The values of M₀.
 _STRIDES = np.array([2, -2, 2, -2])  # The values of Z.
 
@@ -266,7 +268,8 @@ def _round_at_random(y: Fraction, source: Source) -> int:
 def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
     """Draw independent g >= 0 with Pr[g] ∝ ratio^g, exactly distributed. Shape (count,).
 
-    The lowest digits of g are drawn one by one, and the number of their multiples by trials.
+    The lowest binary digits of g are drawn one by one. The rest of g, a multiple of 2^digit, is
+    counted by trials.
 
     Args:
         ratio: The ratio, in (0, 1).
@@ -291,7 +294,8 @@ def draw_geometric(ratio: Fraction, count: int, source: Source) -> Integers:
 def _draw_flags(probability: _Probability, count: int, source: Source) -> Flags:
     """Draw booleans that are true with a probability known by enclosures. Shape (count,)."""
     low, high = probability(_WORD_BITS)
-    # Words below `low` give true and words above `high` false. The others need more bits.
+    # Words below `low` give true and words above `high` false. The others are left to `_decide`.
+    # low and high may be 2^64, which is no uint64: hence `low - 1` and the minimum below.
     random_words = source.draw_uint64(count)
     flags = np.zeros(count, dtype=bool)
     if low:
