@@ -23,8 +23,8 @@ says whether every pair is kept, broken, or free (undecided). Its program is
 * If the pairs that its solution f breaks have mass at most delta for every mu, f is feasible for
   (13), and optimal among all ways to decide the free pairs of the pattern.
 * An element with f(eta) > delta breaks no pair, as a broken pair at eta would add f(eta) to a sum
-  that is at most delta. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps
-  all pairs at eta: this splits a pattern as well.
+  that is at most delta. So a feasible PMF keeps all pairs at eta, or has f(eta) <= delta (eta is
+  light, and delta becomes an upper bound of the program). A pattern may be split in this way too.
 
 All masses outside a set of noise values may be replaced by one variable s, their sum. This relaxes
 (13): the inequalities of pairs that start outside are dropped; a pair that leads outside,
@@ -162,6 +162,7 @@ class _MassFrame:
             outside = cp.Variable(1, "outside")
             self.leading_variables.append(outside)
             is_inside = self.position < count
+            # Elements outside have no column of f. They take the last one, times 0.
             inside_masses = f[np.minimum(self.position, count - 1)] * is_inside
             self.masses = inside_masses + outside * ~is_inside
             total = total + cp.sum(outside)
@@ -193,17 +194,19 @@ class _MassFrame:
     def pairs(self) -> list[tuple[float, Positions, Positions]]:
         """Return e^eps of every shift, the elements with a mass of their own, and their targets."""
         elements = np.flatnonzero(self.has_own_mass)
-        return [(e, elements, target[elements]) for e, target in self.noise.steps()]
+        return [
+            (exp_epsilon, elements, target[elements]) for exp_epsilon, target in self.noise.steps()
+        ]
 
     def state_excess(
         self,
-        e: float,
+        exp_epsilon: float,
         source: Positions,
         target: Positions,
         y: Any,
     ) -> None:
         """State f(eta) - e^eps f(eta + mu) <= y."""
-        excess = self.masses[source] - self.masses[target] * e
+        excess = self.masses[source] - self.masses[target] * exp_epsilon
         self.rows.append((excess <= y).set_label("ratio"))
 
     def limit_excess(self, y: cp.Affine) -> None:
@@ -323,11 +326,12 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
     frame = _MassFrame(noise, has_own_mass, mass_upper)
     pair_arrays = []  # The columns of f(eta) and f(eta + mu), the shift, and eta of all pairs.
     first = 0
-    for k, (e, source, target) in enumerate(frame.pairs()):
+    for k, (exp_epsilon, source, target) in enumerate(frame.pairs()):
         pair_numbers = first + np.arange(source.size)
         y = cp.Variable(source.size, f"y_{k}", (0.0, excess_upper[pair_numbers]))
-        frame.state_excess(e, source, target, y)
+        frame.state_excess(exp_epsilon, source, target, y)
         frame.limit_excess(y)
+        # y - f >= "least", with both sides times -1.
         uncovered_mass = frame.masses[source] - y
         max_uncovered_mass = excess_minus_mass_lower[pair_numbers] * -1.0
         frame.rows.append((uncovered_mass <= max_uncovered_mass).set_label("broken"))
@@ -343,8 +347,14 @@ def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> 
     sources, targets, shifts, elements = (
         np.concatenate(arrays) for arrays in zip(*pair_arrays, strict=True)
     )
-    y_columns = np.concatenate(excess_columns)
-    return Relaxation(program, sources, targets, shifts, y_columns, elements)
+    return Relaxation(
+        program,
+        source=sources,
+        target=targets,
+        shift=shifts,
+        y=np.concatenate(excess_columns),
+        element=elements,
+    )
 
 
 def build_milp(noise: NoiseProblem, name: str) -> Program:
@@ -367,11 +377,11 @@ def build_milp(noise: NoiseProblem, name: str) -> Program:
     """
     frame = _MassFrame(noise, np.ones(noise.N, dtype=bool))
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
-    for mu, (e, source, target) in zip(noise.shifts, frame.pairs(), strict=True):
+    for mu, (exp_epsilon, source, target) in zip(noise.shifts, frame.pairs(), strict=True):
         label = "_".join(map(str, mu))
         y = cp.Variable(source.size, f"y_{label}", (0.0, delta))
         u = cp.Variable(source.size, f"u_{label}", (0.0, 1.0), boolean=True)
-        frame.state_excess(e, source, target, y)
+        frame.state_excess(exp_epsilon, source, target, y)
         frame.limit_excess(y)
         frame.rows.append((y <= u * delta).set_label("decided"))
         frame.rows.append((frame.masses[source] - y + u <= 1).set_label("decided"))

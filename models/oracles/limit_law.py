@@ -6,9 +6,11 @@ fixed ε, δ and μ̄? It is the true counterpart of (53)-(56) of Kadam et al. 2
 `printed_theorem3` evaluates as printed. It is not in `ORACLES`, because these answer questions
 about a finite group. A test compares it with their answers for large n.
 
-Notation. f is the PMF of the noise, a = e^-ε and A = a/(1 - a). A cut c = (c_1, ..., c_μ̄) keeps the
-rows before row c_j >= 2 of column j (`column_cut`); c_j = ∞ keeps the whole column. With
-σ = Σ_j a^{c_j - 1}, the kept rows have the total weight
+Notation. f is the PMF of the noise, a = e^-ε and A = a/(1 - a). The noise values 1, 2, ... are
+written in rows of μ̄ columns: row k of column j is the value (k - 1)μ̄ + j, with the weight a^k
+relative to f(0). A cut c = (c_1, ..., c_μ̄) keeps the rows before row c_j >= 2 of column j;
+c_j = ∞ keeps the whole column. A constraint f(η) <= e^ε f(η + μ) that does not hold is broken. With
+σ = Σ_j a^{c_j - 1}, the kept rows and the value 0 have the total weight
 
     T(σ) = 1 + Σ_j (a + ... + a^{c_j - 1}) = 1 + A (μ̄ - σ).
 
@@ -67,11 +69,13 @@ def _find_nearest_sums(ratio: float, count: int, target: float) -> list[float]:
         The largest sum <= target and the smallest sum > target, if there is one, and others between
         0 and these.
     """
+    # `count` times the last power is at most this share of the target.
     power_count = math.ceil(math.log(target * _MAX_SUM_ERROR / count) / math.log(ratio))
     powers = ratio ** np.arange(1, power_count + 1)
     power_sums = _make_power_sums(ratio, power_count, count)
     sums = [0.0]
     for size in range(1, count + 1):
+        # `counts` says how often each power occurs in the sum.
         sums += [float(counts @ powers) for counts in power_sums.find_nearest(size, target)]
     return sums
 
@@ -95,7 +99,7 @@ def limit_law(mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
     total_at_zero = 1.0 + row_weight * mu_bar
     mass = 1.0 / total_at_zero
     if delta:
-        target = delta * total_at_zero / (1.0 + delta * row_weight)
+        target = delta * total_at_zero / (1.0 + delta * row_weight)  # σ*, the crossing.
         for sigma in _find_nearest_sums(ratio, mu_bar, target):
             if sigma:
                 kept_weight = 1.0 + row_weight * (mu_bar - sigma)

@@ -132,6 +132,10 @@ class RationalLP:
     It is made from `Symbols`, or built row by row. A program that is built starts without rows, and
     every column has the bounds [0, 1] and cost 0.
 
+    `cost`, `bounds`, `sides` and `rows` hold the same numbers as `symbols`. A program that is made
+    from symbols computes the four when they are first read. A program that is built row by row
+    computes `symbols` from the four.
+
     Attributes:
         columns: number of columns.
         bits: P, the number of binary digits of x after the point.
@@ -141,8 +145,6 @@ class RationalLP:
         self, columns: int, bits: int = _DEFAULT_BITS, symbols: Symbols | None = None
     ) -> None:
         """Begin a program.
-
-        A program from `symbols` computes cost, bounds, sides and rows when they are first read.
 
         Args:
             columns: number of columns.
@@ -315,16 +317,18 @@ class RationalLP:
         entries = self.integers
         symbols = self.symbols
 
-        # The sum over rows. Multipliers of infinite sides count as 0.
+        # The sum over rows. Multipliers of infinite sides count as 0. The codes say where in
+        # `symbols.values` the sides that count are.
         multipliers = to_object_array(y)
         is_positive = multipliers > 0
         side_codes = np.where(is_positive, symbols.codes["row_lower"], symbols.codes["row_upper"])
         is_used = (multipliers != 0) & symbols.is_finite[side_codes]
         total: Fraction = symbols.weighted_sum(multipliers[is_used], side_codes[is_used])
+        # So far, the total is the sum times `common`. From here on, it is the sum times both
+        # denominators.
         total *= entries.common
 
-        # The reduced costs r = c - A'y, and the sum over columns. Everything is multiplied by both
-        # denominators.
+        # The reduced costs r = c - A'y, times both denominators, and the sum over columns.
         reduced_cost = entries.cost * common
         in_used_row = is_used[entries.row]
         used_rows = entries.row[in_used_row]
