@@ -147,7 +147,11 @@ def make_certificate(mechanism: Data, notion: str, epsilon: Any, delta: str = "0
 
 
 def draw_certificate(
-    rng: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None
+    rng: random.Random,
+    mechanism: Data,
+    pairs: Pairs,
+    notions: list[str],
+    epsilon_of_pairs: Any = None,
 ) -> Data:
     """Draw a certificate whose δ or ε is near the budget of the mechanism.
 
@@ -156,9 +160,9 @@ def draw_certificate(
         mechanism: the mechanism as in a file.
         pairs: laws of its neighbours.
         notions: notions from which the claim is drawn.
-        epsilon: value of each pair, as in a file. None to draw one ε for all pairs.
+        epsilon_of_pairs: list of [pair, ε], as in a file. None to draw one ε for all pairs.
     """
-    if epsilon is None and rng.random() < 0.25:
+    if epsilon_of_pairs is None and rng.random() < 0.25:
         return draw_certificate_of_notion(
             rng, mechanism, pairs, rng.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"])
         )
@@ -170,7 +174,7 @@ def draw_certificate(
             drawn_epsilon = draw_near_logarithm(rng, max(ratios))
         else:
             drawn_epsilon = draw_rational(rng)
-        return make_certificate(mechanism, notion, epsilon or drawn_epsilon)
+        return make_certificate(mechanism, notion, epsilon_of_pairs or drawn_epsilon)
 
     # At the logarithm of a ratio, the excess of one outcome changes its sign.
     if ratios and rng.random() < 0.6:
@@ -178,14 +182,14 @@ def draw_certificate(
     else:
         drawn_epsilon = draw_rational(rng)
     epsilons = [drawn_epsilon] * len(pairs)
-    if epsilon:
-        epsilons = [pair_epsilon for _, pair_epsilon in epsilon]
+    if epsilon_of_pairs:
+        epsilons = [pair_epsilon for _, pair_epsilon in epsilon_of_pairs]
     needed_delta = max(
         compute_delta(pair, notion, checker.read_rational(pair_epsilon, "epsilon"))
         for pair, pair_epsilon in zip(pairs, epsilons, strict=True)
     )
     delta = "1" if rng.random() < 0.2 else draw_near_probability(rng, needed_delta)
-    return make_certificate(mechanism, notion, epsilon or drawn_epsilon, delta)
+    return make_certificate(mechanism, notion, epsilon_of_pairs or drawn_epsilon, delta)
 
 
 def list_ratios(p: Law, q: Law) -> list[Fraction]:
@@ -279,7 +283,7 @@ def draw_tradeoff(rng: random.Random, pairs: Pairs) -> list[list[str]]:
     for pair in pairs:
         errors += draw_test_errors(rng, *pair)
     errors += [(beta, alpha) for alpha, beta in errors]
-    # The function ends at the first point with β = 0.
+    # The function ends at the first point with β = 0, so later points are left out.
     hull = lower_hull(errors)
     points = [point for point in hull if point[1]]
     points.append(next(point for point in hull if not point[1]))
@@ -289,6 +293,7 @@ def draw_tradeoff(rng: random.Random, pairs: Pairs) -> list[list[str]]:
         texts.append([str(alpha), draw_near(rng, beta) if is_moved else str(beta)])
     if rng.random() < 0.5 or len(texts) < 4:
         return texts
+    # Leave out the second point.
     return texts[:1] + texts[2:]
 
 
@@ -351,7 +356,7 @@ def compute_delta(pair: tuple[Law, Law], notion: str, epsilon: Fraction) -> Frac
     violating_mass = Fraction(sum(weights_p[i] for i in violations), total_p)
     if notion == "pdp":
         return violating_mass
-    # e^ε is about low / 2^w.
+    # e^ε is about low / 2^w; `bounds` returns (low, high, w).
     low, _, w = power.bounds(3)
     return violating_mass - Fraction(sum(weights_q[i] for i in violations) * low, total_q << w)
 
@@ -387,7 +392,7 @@ def draw_noise(rng: random.Random) -> Data:
         mechanism,
         list_pairs(mechanism),
         notions=["pdp", "dp", "pure", "metric"],
-        epsilon=epsilon,
+        epsilon_of_pairs=epsilon,
     )
     if rng.random() < 0.5:
         data["objective"] = _draw_noise_objective(rng, mechanism)
@@ -448,7 +453,11 @@ def draw_channel(rng: random.Random) -> Data:
     laws_of_pairs = [(read_law(rows[i]), read_law(rows[j])) for i, j in pairs]
     mechanism = {"kind": "channel", "rows": rows, "pairs": pairs}
     data = draw_certificate(
-        rng, mechanism, laws_of_pairs, notions=["pdp", "dp", "pure", "metric"], epsilon=epsilon
+        rng,
+        mechanism,
+        laws_of_pairs,
+        notions=["pdp", "dp", "pure", "metric"],
+        epsilon_of_pairs=epsilon,
     )
     outputs = [Fraction(rng.randrange(-20, 20), rng.choice([1, 2, 3])) for _ in range(output_count)]
     if rng.random() < 0.4:
@@ -558,8 +567,8 @@ def draw_quantizer(rng: random.Random) -> Data:
     bit_counts: tuple[int, ...] = (1, 3, 3, 8, 60, 300)
     # With three outputs, few bits and a small ε, the needed δ of PDP is often largest between two
     # knots.
-    is_largest_inside = notion == "pdp" and rng.random() < 0.7
-    if is_largest_inside:
+    favours_inside = notion == "pdp" and rng.random() < 0.7
+    if favours_inside:
         piece_count = rng.randrange(1, 3)
         output_count = rng.randrange(3, 6)
         bit_counts = (2, 3)
@@ -584,7 +593,7 @@ def draw_quantizer(rng: random.Random) -> Data:
         data = make_certificate(mechanism, notion, draw_near(rng, needed_epsilon))
     elif notion == "pdp":
         epsilons = ["0", "0.05", "1/10", "0.3"]
-        if not is_largest_inside:
+        if not favours_inside:
             epsilons = ["0", draw_rational(rng, 2)]
         epsilon = rng.choice(epsilons)
         audit = wb.audit(mechanism_from_dict(mechanism), checker.read_rational(epsilon, "epsilon"))
@@ -706,6 +715,8 @@ def make_notion_generator(notion: str) -> Callable[[random.Random], Data]:
 def list_pairs(mechanism: Data) -> Pairs:
     """Return the laws of each pair of neighbours of noise or a channel, as the checker reads it."""
     parsed = checker.READERS[mechanism["kind"]](mechanism)
+    # The labels are what the checker compares: differences of noise, pairs of rows of a channel,
+    # vectors of a joint release, pairs of inputs of clamped noise, and shifts of other line noise.
     if mechanism["kind"] == "noise":
         ((weights, total),) = parsed.laws
         pairs = []
@@ -719,6 +730,7 @@ def list_pairs(mechanism: Data) -> Pairs:
         return [parsed.joint.laws_at(vector) for vector in parsed.labels]
     if parsed.clamp:
         low, high = parsed.clamp
+        # The law of each input q, whose noise is clamped so that the output is in [low, high].
         laws = [parsed.line.clamped_law(low - q, high - q) for q in range(low, high + 1)]
         return [(laws[i], laws[j]) for i, j in parsed.labels]
     return [parsed.line.laws_at_shift(*label) for label in parsed.labels]
@@ -840,8 +852,9 @@ def mutate(rng: random.Random, data: Data) -> Data:
     """Return a copy of a certificate with one random change.
 
     The change is an odd value, a value from another place, another character in a text, another
-    list, another weight, a number plus or minus 1, a renamed key, or another claim. If it does not
-    fit the drawn value, the key or the claim is changed.
+    list, another weight, a number plus or minus 1, a renamed key, or another claim. A drawn change
+    that does not fit the value (no character of a number can change) is replaced by a change of the
+    key or of the claim.
     """
     data = deepcopy(data)
     path = rng.choice(list_paths(data))
@@ -883,17 +896,17 @@ def mutate(rng: random.Random, data: Data) -> Data:
     return data
 
 
-def _change_weights(rng: random.Random, law: Data) -> None:
+def _change_weights(rng: random.Random, row: Data) -> None:
     """Change a weight of a row, and its total."""
     # An earlier change may have replaced a weight by something else.
-    texts = [text for text in law["weights"] if isinstance(text, str) and text.startswith("0x")]
+    texts = [text for text in row["weights"] if isinstance(text, str) and text.startswith("0x")]
     weights = [int(text, 16) for text in texts] or [1]
     k = rng.randrange(len(weights))
     weights[k] = max(0, weights[k] + rng.choice([1, -1, 5, -weights[k]]))
     if rng.random() >= 0.9:
         # Files must state weights without a common factor.
         weights = [2 * weight for weight in weights]
-    law |= make_row(weights)
+    row |= make_row(weights)
 
 
 def _change_claim(rng: random.Random, data: Data) -> None:

@@ -15,6 +15,9 @@ from workbench.explorer import tasks
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
+# `Chromium.js` returns the value of a script, so it must be one that JSON can state. Hence the `0`,
+# `void` and `?? 1` of some scripts.
+
 # A script that holds back the requests of TASKS (a list of names) until `window.release()` is called.
 HOLD = """
     const realFetch = window.fetch;
@@ -56,8 +59,8 @@ STOP_DESIGNS_EARLY = """void ((nextFetch) => {
 WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
 
 
-# The page asks first which options fit ("adapt") if it knows the values that an option accepts. It
-# knows them when all cards have content ("settled").
+# A settled page, in which all cards have content, sends the request "adapt" (which options fit?)
+# before "design". A page that is not settled sends only "design".
 @pytest.mark.parametrize("is_settled", [False, True])
 @pytest.mark.parametrize(("name", "value"), [("option-n", "5"), ("option-notion", "pure")])
 def test_the_old_answer_is_grey_until_the_new_question_is_answered(
@@ -75,7 +78,9 @@ def test_the_old_answer_is_grey_until_the_new_question_is_answered(
     page.wait(f"{WAITING}?.startsWith('computing')")
     assert "an earlier question" in page.js(WAITING)
     assert page.js("document.querySelector('.hero .stale .value') !== null")
-    assert page.js("getComputedStyle(document.querySelector('.hero .value')).fontWeight") == "400"
+    assert (
+        page.js("getComputedStyle(document.querySelector('.hero .value')).fontWeight") == "400"
+    )  # Not bold.
     page.js(RELEASE_ALL)
     page.wait(f"!{WAITING} && document.querySelector('.hero .badge.proven')")
     assert page.js("document.querySelector('.hero .stale') === null")
@@ -123,7 +128,7 @@ def test_a_search_that_ends_early_shows_the_loss_of_the_first_page(
         .find((link) => link.textContent === 'an optimal table of probabilities').closest('tr')"""
     page.js(HOLD.replace("TASKS", "['certify', 'prove']"))
     page.js(STOP_DESIGNS_EARLY)
-    # The design of the first page is too large to be handed on.
+    # Remove the designs from the rows, as the server does with designs that are too large.
     page.js(
         "document.addEventListener('workbench-recommended', (event) => "
         "event.detail.rows.forEach((row) => { delete row.view; })) ?? 1"
