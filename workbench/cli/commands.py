@@ -29,7 +29,7 @@ from workbench.io.extras import explaining_missing_modules
 from workbench.io.plugins import PluginWarning, load_plugin_file
 
 # Tables of commands.toml that describe no command.
-_SHARED_TABLES = ("options", "metavars")
+_SHARED_TABLES = ("options", "metavars", "wishes")
 # Typer returns this after Ctrl-C.
 _INTERRUPTED_CODE = 130
 _NAME = "workbench"
@@ -45,6 +45,7 @@ class _Group(FastParsing, TyperGroup):
 
     A command is built when it is called. All are built when they are listed. If another installed
     package is called `models`, families cannot be loaded; audit, check and sample must still work.
+    So only `_build_family_commands` loads families.
     """
 
     _built: Record
@@ -64,13 +65,14 @@ class _Group(FastParsing, TyperGroup):
         group.callback()(lambda: None)
         for path, entry in load_entries().items():
             group_path, _, command_name = path.rpartition(" ")
-            is_member = path not in _SHARED_TABLES and f"{group_path} ".lstrip() == self._path
+            is_member = path not in _SHARED_TABLES and group_path == self._path.rstrip()
             if is_member and name in (None, command_name):
                 _mount(group, path, command_name, entry)
         factory = load_entries().get(self._path.rstrip(), {}).get("families")
         if factory:
             self._build_family_commands(group, factory, name)
         order = {path: position for position, path in enumerate(load_entries())}
+        # The commands of families are in no table. They come first.
         commands = {**typer.main.get_group(group).commands, **self._built}
         self._built = dict(
             sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1))

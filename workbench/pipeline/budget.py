@@ -28,7 +28,7 @@ def list_budget_facts(design: Design) -> Facts:
 
 
 def describe_audited_epsilon(design: Design) -> str:
-    """Return the ε of the exact values as text, empty if it is the ε of the request.
+    """Return the ε at which the audit states δ, as text. Empty if it is the ε of the request.
 
     Args:
         design: The `Design`, with its request and mechanism.
@@ -52,13 +52,13 @@ def list_composition_facts(design: Design) -> Facts:
 
 
 def budget_to_json(design: Design) -> Record:
-    """Return the budget and what is minimised for JSON.
+    """Return the budget for JSON, and for a claim in ε and δ also what is minimised.
 
     Args:
         design: The `Design`, with its request and mechanism.
     """
-    claim = design.claim
-    request_claim = design.request.claim
+    claim = design.claim  # The budget that the mechanism is audited for.
+    request_claim = design.request.claim  # The budget that was requested, for all runs together.
     aim = design.request.aim
     if aim.runs == 1 and not claim.is_epsilon_delta:
         return {**claim.to_dict()}
@@ -73,6 +73,7 @@ def budget_to_json(design: Design) -> Record:
     if isinstance(epsilon, Mapping):
         epsilon = claim.epsilon
     delta = request_claim.delta
+    # If δ is minimised, the claim has the δ that is reached and the request only its upper limit.
     if aim.runs == 1:
         delta = claim.delta
     return entries | {"epsilon": to_jsonable(epsilon), "delta": float(delta or 0)}

@@ -2,13 +2,12 @@
 
 The budget of a mechanism holds between neighbours, which may only be numbers near each other.
 People need the budget between any two values of the domain of the column. The domain is the set of
-inputs of the mechanism, or the range of `--clip`. It is never read from the data. The second budget
-is the smaller one of
+inputs of the mechanism, or the range of `--clip`. It is never read from the data. The budget
+between any two values is the smaller one of
 
-    the exact privacy loss of the same law with every two values of the domain as neighbours, at the
-    same δ
-    (kε, δ (1 + e^ε + ... + e^((k-1)ε))) if any two values are connected by k steps between
-    neighbours
+* the exact ε of the same law with every two values of the domain as neighbours, at the same δ, and
+* (kε, δ (1 + e^ε + ... + e^((k-1)ε))), if any two values are connected by k steps between
+  neighbours.
 """
 
 from __future__ import annotations
@@ -74,11 +73,11 @@ class RowCost:
 
     @property
     def headline(self) -> str:
-        """Return both budgets in words."""
+        """Return both budgets in words, or one if they are equal."""
         values = "values"
         if self.domain is not None:
             values = f"of {self.domain}"
-        any_two = "no epsilon"
+        any_two = "no epsilon"  # If it is not known.
         if self.any_two is not None:
             any_two = str(self.any_two)
         if not self.is_local and self.neighbours == self.any_two:
@@ -157,6 +156,7 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
     size = mechanism.audit_size
     # A long integer takes as much work as several short ones.
     masses = size.outcomes * (1 + size.bits // _BITS_PER_SHORT_INTEGER)
+    # The pure ε needs only the extreme comparisons, if the mechanism states which these are.
     if masses * (size.extremes or size.comparisons) <= _MAX_AUDIT_MASSES:
         pure_epsilon = audit_extremes(mechanism, 0).pure_epsilon
         if not delta:

@@ -100,7 +100,10 @@ def has_hockey_stick_grid(request: ChannelRequest) -> bool:
     Args:
         request: a request for a channel.
     """
-    if not request.has_several_bounds or request.how.solver != "highs":
+    if not request.has_several_bounds:
+        return False
+    # highs is the default. Blocks use no solver, so a request of another solver is not for them.
+    if request.how.solver != "highs":
         return False
     if request.question.directed:
         return False
@@ -159,7 +162,7 @@ def _split_edges(edges: Edges) -> tuple[tuple[Positions | None, Positions | None
     """Return ((first, second), ratios) as `BlockProblem` takes them.
 
     `first` and `second` are the positions of the inputs of every pair, and `ratios` are e^ε. If all
-    inputs are neighbours, both are None and there is one ratio.
+    inputs are neighbours, `first` and `second` are None, and all pairs share the first ratio.
     """
     ratios = np.exp([float(epsilon) for epsilon in edges.epsilons])
     if edges.pairs is None:
@@ -175,6 +178,7 @@ def _find_block_point(request: ChannelRequest, blocks: BlockProblem, gap: float)
     report = None
     if request.how.progress is not None:
         report = _make_progress_reporter(request.how.progress, gap)
+    # The method computes with the losses (loss - shift) / unit.
     scaled_losses = request.scaled_losses
     floor = float(scaled_losses.scale_loss(scaled_losses.scale.floor))
     return BlockInteriorPoint(blocks, report).solve(gap, deadline, floor)

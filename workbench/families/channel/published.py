@@ -207,9 +207,10 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
     """Return integers in proportion to the masses of one row of permute-and-flip.
 
     The weights w_l are integers, in proportion to e^(-rate distance). u is the largest of them and
-    n the number of other outputs. e_d, the elementary symmetric sum of the other weights, is the
-    sum of all products of d of them. Then ∫ Π (u - w_l t) dt over [0, 1] is
-    Σ (-1)^d e_d u^(n-d)/(d + 1). Times (n + 1)! all terms are integers.
+    n the number of other outputs. The masses are those of `_log_flipped_masses` for the weights
+    w_l/u, times u^(n+1): w_j ∫ Π_{l != j} (u - w_l t) dt over [0, 1]. With e_d the sum of all
+    products of d of the other weights, this integral is Σ (-1)^d e_d u^(n-d)/(d + 1). Times
+    (n + 1)! all terms are integers.
     """
     unit = max(weights)
     n = len(weights) - 1
@@ -249,8 +250,9 @@ def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     epsilon, delta = read_epsilon_delta(query)
     odds = Fraction(floor_scaled_exp(epsilon), 1 << _THRESHOLD_BITS)
     total_odds = m - 1 + odds
-    # With p the mass of the true answer and q the mass of another output: under PDP, p <= δ is
-    # enough. Under DP, p - e^ε q = δ.
+    # p is the mass of the true answer and q the mass of another output, p + (m - 1) q = 1. Under
+    # PDP, p may exceed e^ε q if p <= δ. So p is δ, or its value for δ = 0 if that is larger. Under
+    # DP, the largest p solves p - e^ε q = δ.
     if isinstance(bound, MassAboveRatio):
         answer_mass = max(odds / total_odds, delta)
     else:
@@ -298,8 +300,8 @@ PUBLISHED = (
         "McSherry and Talwar 2007",
         make_reference=make_selection(
             partial(_measure_grid_distances, max_answers=None),
-            log_exponential_masses,
-            round_exponential_weights,
+            compute_logs=log_exponential_masses,
+            compute_integers=round_exponential_weights,
         ),
         serves=_is_for_answers,
         parameter_meaning="an output d steps of the grid away has probability proportional to r^d",
@@ -309,8 +311,8 @@ PUBLISHED = (
         "McKenna and Sheldon 2020",
         make_reference=make_selection(
             partial(_measure_grid_distances, max_answers=_MAX_FLIPPED_ANSWERS),
-            _log_flipped_masses,
-            _weigh_flipped_rows,
+            compute_logs=_log_flipped_masses,
+            compute_integers=_weigh_flipped_rows,
         ),
         serves=_is_for_answers,
         parameter_meaning="a visited output d steps of the grid away is accepted with probability "
@@ -319,7 +321,7 @@ PUBLISHED = (
     Published(
         "randomized response",
         "Warner 1965; Kairouz et al. 2014",
-        _evaluate_randomized_response,
+        make_reference=_evaluate_randomized_response,
         parameter_meaning="p is the probability of the true answer",
     ),
     *PLACE_MECHANISMS,

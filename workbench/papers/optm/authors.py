@@ -2,7 +2,8 @@
 
 The linear programs of that code for m = 4 gave the paper's Tables 1 and 2. They are not the program
 of Theorem 5 of Cai et al. 2024: workbench.models.quantizer.authors_programs states them and defines
-the notation. This file has the bins and slices that the code searches.
+the notation. A slice is an interval in which one probability of selecting a bin, q_2(1), must lie;
+each slice has its own program. This file has the bins and slices that the code searches.
 
 The mechanisms are the solutions of the best program, without repair. They are audited like all
 others.
@@ -40,7 +41,7 @@ _SliceProgram = tuple[Bins, TwoBinShape, EntrywiseProgram]
 def design_authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     """Return the mechanism of optm.py: symmetric bins and uniform inputs.
 
-    Its slices are [l, l + .01] of q_2(1) for l = .01, ..., .99.
+    The slices of q_2(1) are [l, l + .01] for l = .01, ..., .99.
 
     Args:
         bins: The four bins, increasing and symmetric.
@@ -58,10 +59,10 @@ def design_authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
 def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> Quantizer:
     """Return the mechanism of asy_optm.py: inputs N(μ, σ²) clipped to [-1, 1].
 
-    The slices are [l, l + .01] on both sides for l = .05, .1, ..., .95. The outer bins are ±2, ±3,
-    ±4, the inner two are from -.6, -.2, .2, .6. The smallest objective of all bins and slices wins.
-    The masses of pieces are exact here. The authors count them in 1000 draws, which are new for
-    every choice of bins.
+    The slices of q^l_2(1) and of q^r_2(1) are [l, l + .01], l = .05, .1, ..., .95. The outer bins
+    are ±2, ±3, ±4, the inner two are from -.6, -.2, .2, .6. The smallest objective of all bins and
+    slices wins. The probability of an input in each piece between bins is exact here. The authors
+    estimate it from 1000 draws, which are new for every choice of bins.
 
     Args:
         mu: The mean μ of the inputs before they are clipped to [-1, 1].
@@ -69,7 +70,7 @@ def design_authors_gaussian_optm(mu: float, sigma: float, epsilon: Fraction) -> 
         epsilon: The ε of pure DP, > 0.
     """
     inner_choices = [Fraction(k, 5) for k in (-3, -1, 1, 3)]
-    # Nearer outer bins have no law.
+    # With nearer outer bins, no private mechanism is unbiased.
     outer_choices = [
         outer for outer in map(Fraction, (2, 3, 4)) if outer >= smallest_reach(float(epsilon))
     ]
@@ -103,5 +104,6 @@ def _solve_best(programs: Iterable[_SliceProgram]) -> Quantizer:
             best = bins, shape.read_selections(point.x)
     solver.close()
     assert best
-    best_bins, selections = best
-    return two_bin(list(best_bins), *selections, name="OPTM")
+    # The selections are the distributions q^l and q^r.
+    best_bins, (left, right) = best
+    return two_bin(list(best_bins), left, right, name="OPTM")
