@@ -566,7 +566,7 @@ def draw_quantizer(rng: random.Random) -> Data:
     output_count = rng.randrange(1, 5)
     bit_counts: tuple[int, ...] = (1, 3, 3, 8, 60, 300)
     # With three outputs, few bits and a small ε, the needed δ of PDP is often largest between two
-    # knots.
+    # knots. Such cases are drawn often.
     favours_inside = notion == "pdp" and rng.random() < 0.7
     if favours_inside:
         piece_count = rng.randrange(1, 3)

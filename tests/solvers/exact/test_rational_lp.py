@@ -116,6 +116,7 @@ def test_no_second_solve_follows_an_optimal_basis(monkeypatch):
 def test_a_basis_that_is_not_optimal_is_improved():
     with get_backend("highs").open(make_knapsack_in_doubles()) as session:
         basis = session.solve().basis
+    # The classes of HiGHS are taken from its own basis, so that it need not be imported.
     status = type(basis.col_status[0])
     basis_of_origin = type(basis)()
     basis_of_origin.col_status = [status.kLower] * 2
@@ -235,7 +236,7 @@ def test_the_closed_form_replaces_a_basis_that_cannot_be_certified(monkeypatch):
         raise wb.NotCertified("the basis is infeasible.")
 
     def find_no_pattern(made, budgets):
-        """Return no violated pairs for any difference."""
+        """Return None, no violated pairs, for every difference."""
         return dict.fromkeys(budgets)
 
     monkeypatch.setattr(repair, "_solve_pattern", refuse_basis)

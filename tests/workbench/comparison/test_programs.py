@@ -181,6 +181,7 @@ def test_a_record_with_a_damaged_vector_is_refused(
     name: str, exported_program: ExportedProgram, tmp_path: Path
 ) -> None:
     vector = exported_program.record[name]
+    # 10**350 is beyond the range of floats.
     vectors_with_one_bad_number = [[*vector[1:], number] for number in ({}, True, 10**350)]
     for damaged_vector in ({"a": 1}, "1", [1], 3, *vectors_with_one_bad_number):
         exported_program.write_record(**{name: damaged_vector})
@@ -340,6 +341,7 @@ def test_listed_optima_agree_with_exported_optima(tmp_path: Path) -> None:
         if listed["value"] is not None:  # Then the stored table describes this very file.
             assert listed["value"] == pytest.approx(row["value"], rel=1e-9)
             assert listed["bound"] == pytest.approx(row["bound"], rel=1e-9)
+            # The first words say how the bound was proven. Later words may name solvers.
             assert listed["proof"].split()[:3] == row["proof"].split()[:3]
 
 

@@ -57,7 +57,7 @@ def test_cells_of_the_squared_loss_have_a_larger_gap(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(dro, "compute_cell", record_gap)
     for loss, epsilon in (("squared", 2.0), ("squared", 5.0), ("absolute", 5.0)):
         dro.compute_cell_row(loss, epsilon, 0.1)
-    # The default gap of the squared loss would take minutes.
+    # The default gap of the squared loss would take minutes. Above ε = 2 twice the gap is allowed.
     assert gaps == [dro._SQUARED_GAP, 2 * dro._SQUARED_GAP, None]
 
 
@@ -95,7 +95,7 @@ def test_an_interrupted_table_continues_where_it_stopped(
     wb.reproduce("dro", "table6", tmp_path, full=True, jobs=1)
     partial = tmp_path / "dro" / "table6.partial.jsonl"
     assert not (tmp_path / "dro" / "table6.csv").exists()
-    assert len(partial.read_text().splitlines()) == 30
+    assert len(partial.read_text().splitlines()) == max_cells
     # A row of another version, and an incomplete line, are skipped.
     with partial.open("a") as file:
         file.write('["0.0.0", "compute_cell_row", []]\n["vers')

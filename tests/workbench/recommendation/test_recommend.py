@@ -183,7 +183,7 @@ def test_for_real_answers_designed_noise_is_at_least_as_good_as_published_noise(
     noise = rows["real noise"]
     assert noise["bound"] <= noise["objective"]
     assert noise["objective"] <= rows["staircase (pure)"]["objective"] * 1.001
-    # Laplace noise has the absolute loss sensitivity/ε.
+    # Laplace noise has the absolute loss sensitivity/ε. The sensitivity is the width of 0..8.
     assert rows["Laplace"]["objective"] == pytest.approx(8.0)
     assert rows["Laplace"]["certified"] is True
     assert noise["objective"] < rows["Laplace"]["objective"]
@@ -394,6 +394,7 @@ def test_each_of_several_pure_runs_gets_an_equal_share_of_the_budget():
     shared = wb.recommend(answers="0..3", max_shift=1, epsilon="0.5")
     assert [row["objective"] for row in several] == [row["objective"] for row in shared]
     assert several[0]["bound"] == shared[0]["bound"]
+    # The command designs the mechanism of one run.
     assert several[0]["command"] == shared[0]["command"]
 
 

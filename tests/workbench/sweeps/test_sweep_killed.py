@@ -125,6 +125,7 @@ def test_25_kills_lose_nothing(tmp_path: Path):
     partial_states = 0  # Ledgers with some, but not all rows after a process has ended.
     ledger = tmp_path / "round0.sqlite"
     known_rows: dict[str, LedgerRow] = {}
+    # After the last kill, the sweep that it stopped is finished.
     while kills < KILLS or known_rows:
         process = start_sweep(spec, ledger, generator.choice((1, 1, 1, 2)))
         if kills < KILLS:
@@ -144,7 +145,8 @@ def test_25_kills_lose_nothing(tmp_path: Path):
         remove_semaphores(process)
         rows = read_committed_rows(ledger)
         assert known_rows.items() <= rows.items()  # Committed rows still exist unchanged.
-        partial_states += 0 < len(rows) < len(keys)
+        if 0 < len(rows) < len(keys):
+            partial_states += 1
         known_rows = rows
         if process.exitcode == 0:
             assert export(ledger, tmp_path / f"round{finished_sweeps}.csv") == expected
