@@ -7,7 +7,8 @@ of `wb.design`.
 
 The table shows by which share the loss of a certified design exceeds two numbers. One is the exact
 optimum of its pattern, which exact duality proves. The other is the loss that the solver reported
-("the claim"). No private noise may reach it, because solvers violate a tiny δ by their tolerances.
+("the claim"). Possibly no private noise reaches it, because solvers violate a tiny δ by their
+tolerances.
 """
 
 from __future__ import annotations
@@ -171,6 +172,7 @@ def _summarise_designs(designs: pd.DataFrame) -> dict[str, Any]:
     """Return a row about the designs of one solver and notion."""
     certified_designs = designs[designs.outcome == "certified"]
     claim_losses = certified_designs.loss_claim
+    # `raw_private` is None for an unsolved design, which `== True` does not count.
     return {
         "designs": len(designs),
         "unsolved": int(designs.outcome.str.startswith("unsolved").sum()),

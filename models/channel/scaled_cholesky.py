@@ -41,13 +41,13 @@ class ScaledCholesky:
         diagonal = np.diag(system)
         if not (diagonal > 0).all():
             raise LinAlgError("the system is not positive definite")
-        self._size = np.sqrt(diagonal)
+        self._scale = np.sqrt(diagonal)
         self._turns = turns
         self._shifts = [*shifts]
-        self._system = system / (self._size[:, None] * self._size)
+        self._system = system / (self._scale[:, None] * self._scale)
         if not np.isfinite(self._system).all():
             raise LinAlgError("the system overflowed")
-        self.increase_shift()
+        self.increase_shift()  # This is the first factorization.
 
     def increase_shift(self) -> None:
         """Factor with the next shift at which the system has Cholesky factors.
@@ -69,17 +69,17 @@ class ScaledCholesky:
         # This import is slow, and small programs do not need it.
         from scipy.linalg import cho_factor, cho_solve, cho_solve_banded, cholesky_banded
 
-        size = self._size.size
+        n = len(self._scale)
         if self._band is None:
             system = self._system
             if shift:
-                system = system + shift * np.eye(size)
+                system = system + shift * np.eye(n)
             factors = cho_factor(system, lower=True, check_finite=False)
             self._solve = partial(cho_solve, factors, check_finite=False)
             return
-        diagonals = np.zeros((self._band + 1, size))
+        diagonals = np.zeros((self._band + 1, n))
         for offset in range(self._band + 1):
-            diagonals[offset, : size - offset] = np.diagonal(self._system, -offset)
+            diagonals[offset, : n - offset] = np.diagonal(self._system, -offset)
         diagonals[0] += shift
         lower = cholesky_banded(diagonals, overwrite_ab=True, lower=True, check_finite=False)
         self._solve = partial(cho_solve_banded, (lower, True), check_finite=False)
@@ -93,8 +93,8 @@ class ScaledCholesky:
         Returns:
             The solution, shape (n,).
         """
-        right = right / self._size
+        right = right / self._scale
         x = self._solve(right)
         for _ in range(self._turns):
             x += self._solve(right - self._system @ x)
-        return x / self._size
+        return x / self._scale

@@ -59,7 +59,8 @@ class CountOptimum:
         value: expected loss, the sum of `row_duals`.
         channel: the optimal channel, shape (k, m).
         row_duals: dual values λ of the constraints "row y sums to 1", shape (k,). They sum to
-            `value` and solve λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o).
+            `value` and solve λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o). If the losses never fall as
+            the output moves away from the input, they are those of the program over all channels.
     """
 
     value: float
@@ -124,6 +125,7 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     """
     k, m = losses.shape
     table = np.einsum("yz,yo->yzo", geometric_channel(k, epsilon), losses)
+    # The variables are T[z,o], row by row, and then the largest loss.
     loss_rows = np.hstack([table.reshape(k, k * m), -np.ones((k, 1))])
     costs = np.r_[np.zeros(k * m), 1.0]
     row_sums = sp.kron(sp.eye_array(k), np.ones((1, m)))

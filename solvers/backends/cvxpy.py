@@ -67,6 +67,7 @@ class _CvxpySession(Session):
         """Solve min x, x >= 0 in one iteration, so that unknown settings are refused now."""
         settings = dict(self._settings)
         for name in self.owner.table["options"].get("iteration_limit", ()):
+            # A text is no number of iterations. It is kept, so that the solver refuses it.
             if not isinstance(settings.get(name), str):
                 settings[name] = 1
         x = self._cp.Variable()
@@ -131,6 +132,7 @@ class _CvxpySession(Session):
         if statistics is not None and statistics.num_iters is not None:
             raw.iterations = int(statistics.num_iters)
         is_optimal = raw.termination is Termination.OPTIMAL
+        # CVXPY states one status for the point and its dual values.
         point_status = PointStatus.FEASIBLE if is_optimal else PointStatus.INFEASIBLE
         if self._x.value is not None:
             raw.x = np.array(self._x.value, dtype=float)
@@ -191,7 +193,10 @@ class _CvxpySession(Session):
 
 
 def _split_sides(low: Vector, high: Vector) -> list[_Relation]:
-    """Split low <= v <= high into v = low, v <= high and v >= low, without empty relations."""
+    """Split low <= v <= high into v = low (where low = high), v <= high and v >= low.
+
+    Relations that hold nowhere are left out.
+    """
     is_equal = low == high
     has_upper = np.isfinite(high) & ~is_equal
     has_lower = np.isfinite(low) & ~is_equal

@@ -222,6 +222,7 @@ def compare_request(
         draw=_make_comparison_plots,
         sentences=lambda rows: [recommend_solver(rows, certified=request.wants_certificate)],
     )
+    # A closed form may have answered in place of every solver.
     unused = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED_STATUS]
     no_answer = all(row["objective"] is None for row in result)
     if unused and no_answer and not result.is_interrupted:
@@ -355,6 +356,7 @@ def _describe_proof(row: Row) -> str:
     gap = row.get("gap")
     if gap is not None:
         proof = f"proves the optimum to within {100 * gap:.2g} %"
+        # A search for several runs ("found") has no requested gap.
         if row["status"] == FOUND_STATUS and row["bound"] > 0:
             return proof
         if _is_within_requested_gap(row):

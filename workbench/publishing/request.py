@@ -327,6 +327,7 @@ def _split_by_name(names: Sequence[str], entries: Any, option: str) -> dict[str,
         prefix = f"{names[0]}="
         if isinstance(entries, str) and entries.startswith(prefix):
             return {names[0]: entries.removeprefix(prefix)}
+        # A value in quotes may contain "=".
         if isinstance(entries, str) and "=" in entries.partition(",")[0] and '"' not in entries:
             # The name of another column would become a part of the first value.
             must(option, f"those of column {names[0]}, such as {prefix}...", repr(entries))

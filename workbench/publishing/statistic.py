@@ -7,8 +7,8 @@ The rows of a table are treated in this order:
     3. A value that is not listed counts as "other", is an error, or its row does not count
        (`drop_unlisted`).
     4. Values are clipped to [lo, hi].
-    5. Of each person, the K rows with the least clipped values count. With `one_row_per_bin`, one
-       row in each of the first K bins counts.
+    5. Of each person, the K = `person.rows` rows with the least clipped values count. With
+       `one_row_per_bin`, one row in each of the first K bins counts.
 
 The values of the rows that count are summed in rationals. Steps 1 to 4 look at one row alone, and
 step 5 looks at the rows of one person alone. So one person moves the result by at most the

@@ -74,6 +74,7 @@ def choose_row(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | No
     """
     certified_rows = select_certified(rows)
     complexities = {candidate.name: candidate.complexity for candidate in candidates}
+    # If every row with the smallest loss shows a mechanism of another class, the first row is used.
     best_rows = _select_tied(certified_rows) or certified_rows[:1]
     return min(best_rows, key=lambda row: complexities[row["class"]], default=None)
 
@@ -171,6 +172,7 @@ def _recommend_class(
     if bound is None:
         bound = lowest_loss
         subject = "all compared classes"
+    # A bound of at most 0 says nothing, unless the loss is 0 too.
     if bound is None or (bound <= 0 and best["objective"]):
         return recommendation
     if format_loss(bound) != loss:
@@ -206,7 +208,8 @@ def _find_lowest_bound(query: Query, rows: Sequence[Row]) -> float | None:
             # A stopped class without a bound has the trivial bound 0.
             lower_bounds.append(row["bound"] or 0.0)
         elif row["objective"] is not None:
-            # The parameters of this mechanism are given, so no other one of its class is compared.
+            # The parameters of this mechanism are given. Its class has no other one, so its loss is
+            # the bound of its class.
             lower_bounds.append(row["objective"])
     return min(lower_bounds)
 
@@ -452,6 +455,7 @@ def _recommend_for_averages(
     loss_kind = _name_loss(query.range_query.weights is None)
     purpose = " if many answers are averaged (unbiased)"
     sentences = _recommend_class(best, loss_kind, purpose)
+    # With the squared loss, the loss above is the variance. One class is compared with no other.
     if class_count != 1 and query.aim.loss != "squared":
         sentences += (
             f" Its variance, {best['rmse'] ** 2:.6g}, is the smallest of the certified unbiased "

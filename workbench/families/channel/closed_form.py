@@ -1,7 +1,8 @@
 """Compare the loss of a designed channel with a formula from the literature, if one applies.
 
 In the table, V is the smallest loss of any private channel. A formula of the kind "optimum" has the
-value V, an "upper bound" is at least V, and a "lower bound" is at most V.
+value V, an "upper bound" is at least V, and a "lower bound" is at most V. The geometric forms are
+an optimum if δ = 0 and the losses never fall as the output moves away from the answer.
 
 formula                     applies to                                        kind
 geometric, post-processed   consecutive answers are neighbours, with a prior  optimum, upper bound

@@ -136,6 +136,8 @@ def judge_by_closed_form(
         )
     kind = str(law.kind)
     proof = law.proof
+    # Constraints can only raise the optimum. It is then at least the value of a form that was an
+    # optimum or a lower bound, and an upper bound says nothing about it.
     if request.aim.constraints is not None:
         if kind == "upper bound":
             return OracleVerdict.without_formula("the extra constraints leave no closed form.")

@@ -31,7 +31,7 @@ FRONTIER = Frontier(
             read=read_integer_grid,
             default="2,4,8",
             help="Grid of numbers of outputs.",
-            kind=str,
+            kind=str,  # The command line passes the grid as text.
         ),
         replace(
             FAMILY.get_option("method"),

@@ -39,7 +39,8 @@ _CENSUS_SOURCE = "https://www.archives.gov/research/census/1940"
 _MAX_EURO = 400  # Amounts are clipped here, the 95th percentile, as in the paper.
 _MAX_WEEKS = 52  # The largest number of weeks of a year.
 
-# The numbers of training labels in the paper, 80 % of its examples. They determine ε₁.
+# The numbers of training labels in the paper, 80 % of its examples. They determine ε₁,
+# the budget of the prior.
 _CRITEO_RECORDS = 1_386_176
 _CENSUS_RECORDS = 40_466_154
 
@@ -168,6 +169,7 @@ def _read_column(
         quoting=csv.QUOTE_NONE,
         encoding="utf-8-sig",
         skip_blank_lines=False,
+        # With a header, the column is selected below, once the spelling of its name is made equal.
         usecols=None if header == 0 else [name],
     )
     table.columns = [str(column).strip().upper() for column in table.columns]
@@ -206,7 +208,7 @@ def describe_criteo_labels(table: Any) -> Record:
     """Return the template values of artifacts with the Criteo labels.
 
     Args:
-        table: Not used. Every function named by `details` receives the table.
+        table: Not used. Every function that the entry `details` of an artifact names receives it.
     """
     return get_criteo_data().template_values
 
@@ -215,7 +217,7 @@ def describe_census_labels(table: Any) -> Record:
     """Return the template values of artifacts with the census labels.
 
     Args:
-        table: Not used. Every function named by `details` receives the table.
+        table: Not used. Every function that the entry `details` of an artifact names receives it.
     """
     return get_census_data().template_values
 

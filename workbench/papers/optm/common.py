@@ -84,8 +84,8 @@ def simulate_quantizer(quantizer: Quantizer, x: Vector, rng: np.random.Generator
     knots = np.array([float(knot) for knot in quantizer.knots])
     pieces, shares = locate_inputs(knots, np.clip(x, knots[0], knots[-1]))
     uniforms = rng.random(x.shape)
-    # Between knots probabilities are affine, and so are their sums over the first outputs. The sums
-    # of the few end laws are therefore enough.
+    # Between knots probabilities are affine, and so are their sums over the first outputs. So each
+    # sum at x is interpolated between those of the two end laws of its piece.
     cumulative_laws = np.cumsum(quantizer.matrix, axis=1)
     output_indices = np.zeros(x.shape, dtype=np.intp)
     # The last sum is 1, which no uniform number reaches.
@@ -104,9 +104,9 @@ def design_quantizer(
     """Design a quantizer.
 
     Args:
-        outputs: The outputs as text, such as "-3,-1,1,3". Or their number, and the outputs are
-            optimised, within twice the smallest feasible reach (without a limit if the option
-            method is "mvu").
+        outputs: The outputs as text, such as "-3,-1,1,3". An integer is the number of outputs,
+            which are then optimised. They are limited to twice the smallest feasible reach, except
+            with the option method="mvu".
         epsilon: The ε of pure DP as text, such as "0.5".
         density: The density of the inputs. Default: uniform on [-1, 1].
         options: Options of `workbench design quantizer`.
