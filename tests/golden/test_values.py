@@ -2,7 +2,7 @@
 
 Most numbers must agree to 1e-12 if this processor rounds like the processor of the recording. On
 another processor, solvers stop at slightly different points, and the tolerance is larger. A few
-numbers have a larger tolerance on every processor: see INTERIOR_OPTIONS and TABLE_PREFIX.
+numbers have a larger tolerance on every processor: see SENSITIVE_REQUESTS and TABLE_PREFIX.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ SAME_PROCESSOR_TOLERANCE = 1e-12
 SOLVER_TOLERANCE = 1e-8  # For answers of solvers on another processor.
 SEARCH_TOLERANCE = 1e-4  # For answers of searches on another processor.
 
-# An interior-point method answers these requests, and its answer depends on the last bits of the
-# linear algebra. These depend on the sizes of the processor's caches too, which the fingerprint of
-# small matrices does not show.
-INTERIOR_OPTIONS = ("zcdp", "renyi", "gdp", "curve", "tradeoff", "--minimise")
-INTERIOR_TOLERANCE = 1e-7  # For answers of an interior-point method on every processor.
-# The loss is the same, but the budget that the law uses differs by about 1e-6.
+# An interior-point method returns a law that depends on the last bits of the processor under these
+# notions. The loss is the same, but the budget that the law uses differs by about 1e-6.
+SMOOTH_NOTIONS = ("zcdp", "renyi", "gdp")
 USED_BUDGETS = ("exact.epsilon", "delta_low", "epsilon_low")
+
+# 11 commands with one of these texts have returned other digits on a processor with the fingerprint
+# of the recording. Their losses differed by up to 8e-9. The cause is not known.
+SENSITIVE_REQUESTS = (*SMOOTH_NOTIONS, "curve", "noise --on integers --minimise epsilon")
+SENSITIVE_TOLERANCE = 1e-7  # For answers to these requests on every processor.
 
 # If several mechanisms are optimal, rounding decides which one is returned, and with it the numbers
 # with these names. They are compared only where rounding is that of the recording.
@@ -62,9 +64,9 @@ def save_files_for(command: str) -> None:
             run_command(recording.command)
 
 
-def uses_interior_method(command: str) -> bool:
-    """Return whether an interior-point method may answer a command."""
-    return any(option in command for option in INTERIOR_OPTIONS)
+def is_sensitive(command: str) -> bool:
+    """Return whether a command is one of SENSITIVE_REQUESTS."""
+    return any(text in command for text in SENSITIVE_REQUESTS)
 
 
 def choose_tolerance(command: str, name: str, *, is_same_processor: bool) -> float:
@@ -75,16 +77,16 @@ def choose_tolerance(command: str, name: str, *, is_same_processor: bool) -> flo
         name: name of the number, such as "exact.epsilon".
         is_same_processor: whether this processor rounds like the processor of the recording.
     """
-    is_interior = uses_interior_method(command)
-    if is_interior and name in USED_BUDGETS:
+    is_smooth = any(notion in command for notion in SMOOTH_NOTIONS)
+    if is_smooth and name in USED_BUDGETS:
         return SEARCH_TOLERANCE
     tolerance = SOLVER_TOLERANCE
     if is_same_processor:
         tolerance = SAME_PROCESSOR_TOLERANCE
     elif "--levels" in command or "reals" in command:
         tolerance = SEARCH_TOLERANCE
-    if is_interior:
-        tolerance = max(tolerance, INTERIOR_TOLERANCE)
+    if is_sensitive(command):
+        tolerance = max(tolerance, SENSITIVE_TOLERANCE)
     if name.startswith(TABLE_PREFIX):
         return max(tolerance, SOLVER_TOLERANCE)
     return tolerance
@@ -105,7 +107,7 @@ def test_a_command_returns_the_recorded_numbers(recording: Recording, folder: Pa
     assert current.exit == recording.exit
     assert current.failure == recording.failure
     is_same_processor = fingerprint_arithmetic() == read_recorded_fingerprint()
-    has_same_rounding = is_same_processor and not uses_interior_method(recording.command)
+    has_same_rounding = is_same_processor and not is_sensitive(recording.command)
     differences = []
     for name, recorded_value in recording.values.items():
         if not has_same_rounding and name.endswith(UNSPECIFIED_NUMBERS):
