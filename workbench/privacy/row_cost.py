@@ -156,12 +156,13 @@ def find_exact_budget(mechanism: Any, delta: Fraction) -> PrivacyBudget | None:
     size = mechanism.audit_size
     # A long integer takes as much work as several short ones.
     masses = size.outcomes * (1 + size.bits // _BITS_PER_SHORT_INTEGER)
-    # The pure ε needs only the extreme comparisons, if the mechanism states which these are.
-    if masses * (size.extremes or size.comparisons) <= _MAX_AUDIT_MASSES:
+    if not delta:
+        # The pure ε needs only the extreme comparisons, if the mechanism states which these are.
+        if masses * (size.extremes or size.comparisons) > _MAX_AUDIT_MASSES:
+            return None
         pure_epsilon = audit_extremes(mechanism, 0).pure_epsilon
-        if not delta:
-            return PrivacyBudget(None if math.isinf(pure_epsilon) else Fraction(pure_epsilon))
-    if not delta or masses * size.comparisons > _MAX_PROFILE_MASSES:
+        return PrivacyBudget(None if math.isinf(pure_epsilon) else Fraction(pure_epsilon))
+    if masses * size.comparisons > _MAX_PROFILE_MASSES:
         return None
     curve = profile(mechanism)
     # The last piece of a curve is for ε -> infinity. There δ is the mass of the outcomes that the
